@@ -31,7 +31,6 @@ REASONS = {
     "no_instruction": "for instructions to be fetched",
     "branch_resolving": "for branches",
     "membar": "at fences",
-    "gmma": "for tensor cores",
     "imc_miss": "for constants",
 }
 #: Reasons that the line tells, at most, and of which share of the warps' time.

@@ -22,9 +22,9 @@ DEV void load_bytes(u32 to, const char *from, u32 bytes, u32 barrier) {
 }
 
 // One thread copies `steps` boxes of `bytes` through `stages` places, another one waits for each and gives its place back. Box i
-// of a block is at row (its number * apart + i % wrap) * rows. Cycles until the last one is there; and of the first one.
+// of a block is at row (its number / sharing * apart + i % wrap) * rows. Cycles until the last one is there; and of the first one.
 __global__ void __launch_bounds__(64) ring(const __grid_constant__ CUtensorMap map, const char *memory, u64 *out, int bytes, int rows,
-                                           int steps, int stages, int apart, int wrap, int plain) {
+                                           int steps, int stages, int apart, int wrap, int plain, int sharing) {
     const int place = (bytes + 127) / 128 * 128;
     extern __shared__ __align__(1024) char tiles[];
     __shared__ u64 full[16], empty[16];
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(64) ring(const __grid_constant__ CUtensorMap m
         for (int i = 0, stage = 0, parity = 1; i < steps; i++) {
             wait(shared_address(empty + stage), parity);
             expect(shared_address(full + stage), bytes);
-            int box = blockIdx.x * apart + i % wrap;
+            int box = blockIdx.x / sharing * apart + i % wrap;
             if (plain) load_bytes(base + stage * place, memory + (size_t)box * bytes, bytes, shared_address(full + stage));
             else load_box(base + stage * place, &map, 0, box * rows, shared_address(full + stage));
             if (++stage == stages) stage = 0, parity ^= 1;
@@ -165,7 +165,7 @@ int main() {
                         int between = *where == 's' ? 0 : *where == 'l' ? apart : (4 << 20) / bytes, wrap = *where == 'd' ? steps : apart;
                         for (int warm = 0; warm < 2; warm++) {
                             if (*where == 'd') CHECK(cudaMemset(memory + (size_t(1) << 29) + (size_t(1) << 28), warm, size_t(1) << 28));
-                            ring<<<grid, 64, stages * ((bytes + 127) / 128 * 128) + 1024>>>(map, memory, out, bytes, rows, steps, stages, between, wrap, plain);
+                            ring<<<grid, 64, stages * ((bytes + 127) / 128 * 128) + 1024>>>(map, memory, out, bytes, rows, steps, stages, between, wrap, plain, 1);
                             CHECK(cudaDeviceSynchronize());
                         }
                         auto t = fetched(3 * grid);
@@ -184,6 +184,18 @@ int main() {
                     printf("store width=%d rows=%d plain=%d grid=%d ahead=%d steps=%d : %llu %llu %llu\n", width, rows, plain, grid, ahead, steps, most[0], most[1], most[2]);
                 }
         }
+    for (auto shape : {std::pair<int, int>{128, 128}, {64, 256}})
+        for (int sharing : {1, 2, 4, 8, 16, 33, 66, 132})
+            for (int stages : {4, 8}) {
+                int width = shape.first, rows = shape.second, bytes = width * rows, apart = (1 << 17) / bytes, steps = 256;
+                CUtensorMap map = map_of(encode, memory, width, rows, (size_t(1) << 30) / width);
+                for (int warm = 0; warm < 2; warm++)
+                    ring<<<132, 64, stages * bytes + 1024>>>(map, memory, out, bytes, rows, steps, stages, apart, apart, 0, sharing);
+                auto t = fetched(3 * 132);
+                u64 longest = 0;
+                for (int b = 0; b < 132; b++) longest = std::max(longest, t[3 * b + 2] - t[3 * b]);
+                printf("share width=%d rows=%d sharing=%d stages=%d steps=%d : %llu\n", width, rows, sharing, stages, steps, longest);
+            }
     for (int pairs : {1, 4, 16}) {
         hand_over<<<1, 64 * pairs>>>(out, 64);
         printf("hand_over pairs=%d steps=64 : %llu\n", pairs, fetched(1)[0]);

@@ -18,9 +18,9 @@ from memsim.kernel import Kernel
 from memsim.launch import Launch, dim3
 
 if TYPE_CHECKING:
+    from memsim.order.order_listener import OrderListener
     from memsim.simt.prepared_launch import Heard, PreparedLaunch
     from memsim.sketch.python_function import PythonFunction
-    from memsim.order.order_listener import OrderListener
     from memsim.state.launch_memory import Memory
     from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from memsim.arch import Arch
+from memsim.arch.chip import MemoryRates
 from memsim.arch.units import LINE
 from memsim.time.hardware_units import Way
 from memsim.time.latencies import Latencies
@@ -42,6 +43,12 @@ class BehindL1:
     of_all: int
     asked: float
     is_followed: bool
+
+    @property
+    def memory(self) -> MemoryRates:
+        """The measured rates of its board."""
+        assert self.chip.memory is not None  # its chip was measured
+        return self.chip.memory
 
     @property
     def waves(self) -> float:
@@ -96,47 +103,53 @@ class BehindL1:
         from_dram = not_there * self.once
         dirty = DIRTY if l2 == COLD else 0.0
         new = round(not_there * len(hits))
-        costs = self.read_costs(from_dram, at_first, dirty, set_to)
-        way = Way((*misses[:new], *hits[new:]), hits, *costs)
+        cost, bulk = self.read_cost(from_dram, at_first, dirty), self.bulk_cost(from_dram, dirty, set_to)
+        way = Way((*misses[:new], *hits[new:]), hits, cost, bulk)
         if self.waves <= 1:
             return (way,)
         share = self.new_later
         if not self.is_followed:
             new = round(not_there * share * len(hits))
-        costs = self.read_costs(from_dram * share, later, dirty, set_to)
-        return way, Way((*misses[:new], *hits[new:]), hits, *costs)
+        from_dram *= share
+        cost, bulk = self.read_cost(from_dram, later, dirty), self.bulk_cost(from_dram, dirty, set_to)
+        return way, Way((*misses[:new], *hits[new:]), hits, cost, bulk)
 
-    def read_costs(
-        self, from_dram: float, seen: float, dirty: float, set_to: Latencies
-    ) -> tuple[int, float]:
-        """As `Way.read_cost` and `bulk_cost`: of a sector from L2 to the busiest multiprocessor, if all read.
+    def read_cost(self, from_dram: float, seen: float, dirty: float) -> int:
+        """Parts of a cycle that a sector takes from L2 to the busiest multiprocessor, if all of them read.
 
-        from_dram: the share of sectors that DRAM delivers, which are written to L2 as what multiprocessors
-        write is. seen: the share of sectors that L2 sees. dirty: of L2, what stays there of what the launch
+        from_dram, dirty: as of `fill_cost`. seen: the share of sectors that L2 sees.
+        """
+        rates = self.memory
+        cycles = 1 / rates.l2_read_of_one, seen * self.used / rates.l2_read, self.fill_cost(from_dram, dirty)
+        return ceil(max(cycles) * PARTS)
+
+    def bulk_cost(self, from_dram: float, dirty: float, set_to: Latencies) -> float:
+        """The same of copies in bulk to shared memory, in cycles. Their blocks keep step in all waves."""
+        seen, _ = self.seen(set_to)
+        of_one = set_to.bulk_line / 100 * self.chip.sector_bytes / LINE
+        return max(of_one, seen * self.used / self.memory.l2_read, self.fill_cost(from_dram, dirty))
+
+    def fill_cost(self, from_dram: float, dirty: float) -> float:
+        """Cycles that a sector takes of those that DRAM delivers, which are written to L2 as what
+        multiprocessors write is.
+
+        from_dram: the share of sectors that DRAM delivers. dirty: of L2, what stays there of what the launch
         writes; the rest shares the way to DRAM.
         """
-        rates, sector = self.chip.memory, self.chip.sector_bytes
-        assert rates is not None  # its chip was measured
+        sector = self.chip.sector_bytes
         to_l2 = to_dram = from_dram
         if self.footprint is not None and self.footprint.read:
             written = self.footprint.written
             beyond = max(written - dirty * self.chip.sheet.l2 / sector, 0)
             share = min(from_dram / self.footprint.read, 1 / max(self.asked, 1))
             to_l2, to_dram = from_dram + share * written, from_dram + share * beyond
-        together, _ = self.seen(set_to)
-        from_there = (
-            to_l2 * self.used / rates.l2_written,
-            to_dram * self.used * sector / self.chip.dram_bytes_a_cycle,
+        return self.used * max(
+            to_l2 / self.memory.l2_written, to_dram * sector / self.chip.dram_bytes_a_cycle
         )
-        in_l2 = self.used / rates.l2_read
-        loads = max(1 / rates.l2_read_of_one, seen * in_l2, *from_there)
-        copies = max(set_to.bulk_line / 100 * sector / LINE, together * in_l2, *from_there)
-        return ceil(loads * PARTS), copies
 
     def write_cost(self) -> int:
-        """The same of a sector that is written."""
-        rates = self.chip.memory
-        assert rates is not None  # as above
+        """As `read_cost`, of a sector that is written."""
+        rates = self.memory
         return ceil(max(1 / rates.l2_written_of_one, self.used / rates.l2_written) * PARTS)
 
     def seen_at_l2(self, set_to: Latencies) -> float:

@@ -1,8 +1,8 @@
 """What warps hand over to each other: at mbarriers, at the barrier of a cluster, and by copies in bulk.
 
-A phase is over when all have contributed to it that did so when the blocks were replayed: warps that arrived,
-and copies whose data are there. Only what a block does itself is followed: the others of its cluster are taken
-to keep step with it.
+A phase is over when all have contributed to it that did so when the blocks were replayed: warps that
+arrived, and copies whose data are there. Only what a block does itself is followed: the others of its cluster
+are taken to keep step with it.
 """
 
 from __future__ import annotations

@@ -144,7 +144,8 @@ class MemoryQueue:
 class Way(NamedTuple):
     """What lies behind L1 for a wave of blocks. far, near: cycles from the tag stage to the data of misses,
     one after the other and again; far: of what nobody asked L2 for before. read_cost: parts of a cycle that a
-    sector takes to this multiprocessor, in `PARTS` of a part; bulk_cost: cycles of one that is copied in bulk.
+    sector takes to this multiprocessor, in `PARTS` of a part; bulk_cost: cycles of one that is copied in
+    bulk.
     """
 
     far: tuple[int, ...]
@@ -164,8 +165,9 @@ class MemoryPipe:
     """
 
     __slots__ = (
-        "backlog", "bulk", "bulk_latency", "bulk_stored", "copied", "crowded", "data", "fetched", "first_fetch",
-        "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2", "to_memory", "turns", "write_cost",
+        "backlog", "bulk", "bulk_latency", "bulk_stored", "copied", "crowded", "data", "fetched",
+        "first_fetch", "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2", "to_memory",
+        "turns", "write_cost",
     )  # fmt: skip
 
     def __init__(

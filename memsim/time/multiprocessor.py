@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from memsim.time.handovers import NOTHING, PhasesOfBlock
 from memsim.time.hardware_units import (
     NEVER,
     BarrierUnit,
@@ -21,7 +22,6 @@ from memsim.time.hardware_units import (
     MemoryPipe,
     Way,
 )
-from memsim.time.handovers import NOTHING, PhasesOfBlock
 from memsim.time.latencies import Latencies
 from memsim.time.resident_warps import LaunchedBlocks, ResidentBlock, Scheduler, TimedWarp
 from memsim.time.timed_instructions import LATEST, TimedInstruction
@@ -41,7 +41,6 @@ REASONS = (
     "no_instruction",
     "branch_resolving",
     "membar",
-    "gmma",
     "imc_miss",
 )
 _NUMBER = {reason: number for number, reason in enumerate(REASONS)}
@@ -82,8 +81,8 @@ class Setup:
     """What does not change in a launch. ways: to what the blocks of each wave miss in L1, the last also for
     later ones. write_cost: as `MemoryPipe`; start: before the first instruction. off: of `ABLATIONS`.
     watched: cycles of which all issues are kept. code_far, code_moved: as `CodeMemory`. constant_block: as
-    `ConstantCache`. first_fetch: as `MemoryPipe`. ahead: instructions that a warp executes while DRAM serves a
-    load.
+    `ConstantCache`. first_fetch: as `MemoryPipe`. ahead: instructions that a warp executes while DRAM serves
+    a load.
     """
 
     set_to: Latencies
@@ -216,7 +215,7 @@ class Multiprocessor:
             if one.products >= 0 and len(warp.product_groups) > one.products:
                 ends = warp.product_groups[-1 - one.products]
                 if ends > ready:
-                    ready, why = ends, _GMMA
+                    ready, why = ends, _BARRIER  # as ncu calls it
             if one.constant >= 0 and one.result is None:  # it stalls
                 fetched = self.constants.fetch(one.constant, base + branch)
                 if fetched > ready:
@@ -362,7 +361,7 @@ class Multiprocessor:
         return NEVER
 
     def wake(self, warp: TimedWarp, counter: int | None, earliest: int, over: int) -> None:
-        """The phase for which a warp waits, or will, is over: it has its result, but not before `earliest`."""
+        """The phase for which a warp waits, or will, is over: it has its result, at `earliest` or later."""
         set_to = self.setup.set_to
         if counter is None:
             self.release([warp], over + set_to.met - set_to.barrier)
@@ -428,5 +427,5 @@ class Multiprocessor:
 
 (
     _SELECTED, _WAIT, _SHORT, _LONG, _BARRIER, _MATH, _MIO, _LG, _DISPATCH, _NOT_SELECTED, _NO_INSTRUCTION,
-    _BRANCH, _MEMBAR, _GMMA, _IMC_MISS,
+    _BRANCH, _MEMBAR, _IMC_MISS,
 ) = range(len(REASONS))  # fmt: skip

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from memsim.time.handovers import BlockHandovers, Handover, PhasesOfBlock
 from memsim.time.hardware_units import (
     NEVER,
     CodeMemory,
@@ -19,7 +20,6 @@ from memsim.time.hardware_units import (
     RegisterBanks,
     Way,
 )
-from memsim.time.handovers import BlockHandovers, Handover, PhasesOfBlock
 from memsim.time.latencies import Latencies
 from memsim.time.timed_instructions import COUNTERS, TimedInstruction
 

@@ -39,10 +39,9 @@ _NOT_MODELLED = {
 #: Modifiers of atomics that fail where others were first: a launch on a chip takes ten times as long.
 _SWAPS = frozenset(("CAS", "CAST"))
 #: What warps hand over to each other, and what waits for it: in memory, and at the barrier of a cluster.
-_AT_MBARRIERS, _OF_CLUSTER = frozenset(("SYNCS", "ARRIVES")), frozenset(("UCGABAR_ARV", "UCGABAR_WAIT"))
-_BULK_LOADS = frozenset(("UTMALDG", "UBLKCP"))
-HANDOVERS = _AT_MBARRIERS | _OF_CLUSTER | _BULK_LOADS
-_BULK_STORES = frozenset("UTMASTG UTMAREDG UBLKCP UBLKRED".split())
+_AT_MBARRIERS = frozenset(("SYNCS", "ARRIVES"))
+_BULK = frozenset("UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED".split())
+HANDOVERS = _AT_MBARRIERS | _BULK | {"UCGABAR_ARV", "UCGABAR_WAIT"}
 
 
 #: Cycles of the texture units for the fetch of a warp: four lanes each (NVIDIA H100 whitepaper).
@@ -72,7 +71,9 @@ class TimedInstruction:
     that wait for groups of copies or of products of a warpgroup, how many may be under way; -1 if it does
     not. is_copy, is_product: of such a group; closes: the last of one. fences: cycles of a fence.
     fetches: it is a fetch of a texture. constant: the place of one that it reads, as `ConstantCache.fetch`;
-    -1 if there is none. hands_over: it is one of `HANDOVERS`; follows_copies: it arrives as copies to shared memory do. bulk: of the engine that copies in bulk, also in parts. calls: cycles of what it calls, if that is printf, which has no code here.
+    -1 if there is none. hands_over: it is one of `HANDOVERS`; follows_copies: it arrives at an mbarrier when
+    copies to shared memory do. bulk: of the engine that copies in bulk, also in parts. calls: cycles of what
+    it calls, if that is printf, which has no code here.
     """
 
     index: int
@@ -230,7 +231,7 @@ def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
         one.pipe, one.wavefronts, one.latency = "memory", PARTS * FETCH, set_to.fetch
         one.fetches, one.why = True, "long_scoreboard"
     elif opcode in _AT_MBARRIERS:
-        one.pipe, one.latency = "memory", set_to.phase_check
+        one.pipe, one.latency, one.why = "memory", set_to.phase_check, "long_scoreboard"
         one.wavefronts = PARTS * set_to.mbarrier
     elif opcode in _SPECIAL:
         one.pipe, one.latency = "special", set_to.special
@@ -268,9 +269,8 @@ def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
         one.products = int(numbers[-1]) if numbers else 0
     elif opcode == "MEMBAR" and {"GPU", "SYS", "VC"} & set(op.form.modifiers):
         one.fences = set_to.fence
-    one.is_copy = opcode == "LDGSTS" or (opcode in _BULK_STORES and "S" in op.form.modifiers[-1:]) or opcode in ("UTMASTG", "UTMAREDG")
-    one.follows_copies = opcode == "ARRIVES"
-    one.is_product, one.hands_over = opcode in _PRODUCTS, opcode in HANDOVERS
+    one.is_copy, one.is_product = opcode == "LDGSTS", opcode in _PRODUCTS
+    one.hands_over, one.follows_copies = opcode in HANDOVERS, opcode == "ARRIVES"
     one.closes = opcode in ("LDGDEPBAR", "UTMACMDFLUSH") or (one.is_product and "gsb0" in op.text)
 
 
@@ -318,7 +318,7 @@ def _set_bulk(one: TimedInstruction, row: SiteCounts, times: int, set_to: Latenc
     pieces = row.requests or 0
     one.pipe, one.busy, one.wavefronts, one.why = "memory", 1, 0, "long_scoreboard"
     one.bulk = _parts(pieces, times) + set_to.bulk_copy * PARTS
-    one.writes = row.op in ("bulk_store", "bulk_reduction")
+    one.is_copy = one.writes = row.op in ("bulk_store", "bulk_reduction")
     one.sectors = _parts(max(row.sectors or 0, BULK_SECTORS * pieces), times)
 
 

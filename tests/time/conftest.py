@@ -29,7 +29,7 @@ PLAIN = Latencies(
     next_block=100,
     successors=0,
 )
-PLAIN_WAY = Way((200,), (200,), 8)
+PLAIN_WAY = Way((200,), (200,), 8, 1.0)
 PLAINLY = frozenset({"instruction cache"})
 
 

@@ -117,7 +117,7 @@ def test_a_load_waits_the_less_the_more_it_is_behind() -> None:
         for behind in (1, 2, 64, 128)
     ]
     assert late == [8, 8, 3, 0]
-    way = Way(far=(600,), near=(200,), read_cost=8)
+    way = Way(far=(600,), near=(200,), read_cost=8, bulk_cost=1.0)
     cycles = []
     for eighths in late:
         miss: dict[str, object] = {
