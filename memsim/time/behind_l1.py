@@ -9,7 +9,6 @@ from math import ceil
 
 from memsim.arch import Arch
 from memsim.arch.chip import MemoryRates
-from memsim.arch.units import LINE
 from memsim.time.hardware_units import Way
 from memsim.time.latencies import Latencies
 from memsim.time.timed_instructions import PARTS
@@ -125,9 +124,8 @@ class BehindL1:
 
     def bulk_cost(self, from_dram: float, dirty: float, set_to: Latencies) -> float:
         """The same of copies in bulk to shared memory, in cycles. Their blocks keep step in all waves."""
-        seen, _ = self.seen(set_to)
-        of_one = set_to.bulk_line / 100 * self.chip.sector_bytes / LINE
-        return max(of_one, seen * self.used / self.memory.l2_read, self.fill_cost(from_dram, dirty))
+        seen = 1 - (1 - self.once) * (1 - set_to.bulk_together / 100)
+        return max(seen * self.used / self.memory.l2_read, self.fill_cost(from_dram, dirty))
 
     def fill_cost(self, from_dram: float, dirty: float) -> float:
         """Cycles that a sector takes of those that DRAM delivers, which are written to L2 as what

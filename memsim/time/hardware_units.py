@@ -11,6 +11,7 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
+from memsim.arch.units import LINE, SECTOR
 from memsim.time.latencies import Latencies
 from memsim.time.timed_instructions import LATEST, PARTS, TimedInstruction
 
@@ -165,8 +166,8 @@ class MemoryPipe:
     """
 
     __slots__ = (
-        "backlog", "bulk", "bulk_latency", "bulk_stored", "copied", "crowded", "data", "fetched",
-        "first_fetch", "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2", "to_memory",
+        "backlog", "bulk", "bulk_latency", "bulk_sector", "bulk_stored", "copied", "crowded", "data",
+        "fetched", "first_fetch", "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2", "to_memory",
         "turns", "write_cost",
     )  # fmt: skip
 
@@ -174,6 +175,7 @@ class MemoryPipe:
         self, set_to: Latencies, write_cost: int, backlog: int | None, first_fetch: int, is_off: bool
     ) -> None:
         self.data, self.tags, self.from_l2, self.to_l2, self.turns, self.bulk = (Stage() for _ in range(6))
+        self.bulk_sector = set_to.bulk_line / 100 * SECTOR / LINE
         self.bulk_latency, self.bulk_stored = set_to.bulk_latency, set_to.bulk_stored
         self.write_cost, self.to_memory, self.backlog = write_cost, set_to.to_memory, backlog
         self.queued: deque[int] = deque([0] * set_to.shared_queue, set_to.shared_queue)
@@ -243,7 +245,8 @@ class MemoryPipe:
         if one.writes:
             _, gone = self.to_l2.serve(begins, one.sectors * self.write_cost // PARTS)
             return enters, begins, max(asked, gone) + self.bulk_stored
-        _, come = self.from_l2.serve(begins, round(one.sectors * way.bulk_cost))
+        cost = max(one.sectors * way.bulk_cost, one.copied * self.bulk_sector)
+        _, come = self.from_l2.serve(begins, round(cost))
         self.misses = (self.misses + 1) % len(way.near)
         near, far = way.near[self.misses], way.far[self.misses]
         result = max(asked, come) + near + (far - near) * late // LATEST + self.bulk_latency

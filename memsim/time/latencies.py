@@ -13,6 +13,7 @@ LAUNCHES = "small launches, profiled and timed (H100, H200)"
 SHARING = "loads and stores of many multiprocessors, timed (H200)"
 TINY = "launches of 1 to 1,000 blocks that do next to nothing, profiled (H200)"
 FIRST = "what a launch does for the first time, timed (H200)"
+COPIED = "sectors that L2 saw of products by TMA, profiled (H200) ?"
 BULK = "copies in bulk and mbarriers, timed (H200)"
 SEEN = "sectors that L2 saw of half of the catalogue, profiled (H100, H200) ?"
 SEEN_OF_ALL = "sectors that L2 saw of all of the catalogue, profiled (H100, H200) ?"
@@ -45,6 +46,7 @@ class Latencies:
     dram: int = _cycles(690, "the same of a load that DRAM serves", HOPS)
     dram_spread: int = _cycles(260, "between most of the quickest and of the slowest", HOPS)
     together: int = _cycles(65, "% of what others of the first wave ask for, too, that L2 sees", SEEN)
+    bulk_together: int = _cycles(55, "% of the same that L2 sees of copies in bulk, of all waves", COPIED)
     apart: int = _cycles(90, "% of the same of later waves", SEEN)
     under_way: int = _cycles(
         3, "% of what is new in a wave and asked for again that DRAM is still to deliver", SEEN_OF_ALL

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -222,7 +223,7 @@ class PreparedTime:
 
     def numbers_of_blocks(self, fitting: int) -> np.ndarray:
         """Of the blocks of one multiprocessor: the busiest one, or one of many that do the same, and then one
-        with a block in the middle of the grid, if there are few.
+        with a block in the middle of the grid, if there are few, and of a cluster the first.
 
         In a grid of 11 by 32 no block finds in L1 what the one that is 132 further would have asked for
         (`tile_32x96x32_any`): they are not in step, so those of later waves are taken one less apart.
@@ -233,7 +234,7 @@ class PreparedTime:
         middle = middle_block(launch.grid)
         first = middle if launch.blocks <= apart else min(middle % apart, (launch.blocks - 1) % apart)
         waves = np.arange((launch.blocks - 1 - first) // apart + 1)
-        return waves * apart + np.maximum(first - waves, 0)
+        return np.unique(self.clusters_of(waves * apart + np.maximum(first - waves, 0))[:, 0])
 
     def surveyed(self, wave: int) -> LaunchSurvey:
         """What the first wave of blocks does, or all of them, if they differ and it does not take long."""
@@ -260,7 +261,7 @@ class PreparedTime:
         """Replay some blocks."""
         recorder = StreamRecorder(self.job.launch.warps, numbers, SameCost(self.chip))
         self.handovers = HandoverRecorder(recorder) if self.hands_over else None
-        run = self.with_clusters(numbers)
+        run = np.unique(self.clusters_of(numbers))
         return recorder, self.listen(recorder, run, every_branch=True, order=self.handovers)
 
     @property
@@ -268,16 +269,14 @@ class PreparedTime:
         """Blocks of a cluster along each axis."""
         return cluster_of(self.job.loaded.executable, self.job.launch) or (1, 1, 1)
 
-    def with_clusters(self, numbers: np.ndarray) -> np.ndarray:
-        """Blocks, and the others of their clusters, ascending."""
-        if self.cluster == (1, 1, 1):
-            return numbers
-        grid, size = self.job.launch.grid, self.cluster
+    def clusters_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The blocks of the clusters of blocks, by rank [n, blocks of a cluster]."""
+        grid, size = self.job.launch.grid, np.array(self.cluster)[:, None]
         place = np.stack(np.unravel_index(numbers, grid, order="F"))
-        first = place // np.array(size)[:, None] * np.array(size)[:, None]
-        inside = np.stack(np.unravel_index(np.arange(np.prod(size)), size, order="F"))
-        every = (first[:, :, None] + inside[:, None, :]).reshape(3, -1)
-        return np.unique(np.ravel_multi_index(tuple(every), grid, order="F"))
+        inside = np.stack(np.unravel_index(np.arange(prod(self.cluster)), self.cluster, order="F"))
+        every = (place // size * size)[:, :, None] + inside[:, None, :]
+        found: np.ndarray = np.ravel_multi_index(tuple(every), grid, order="F")
+        return found
 
     def listen(
         self,
@@ -343,9 +342,9 @@ class PreparedTime:
     @property
     def copied(self) -> float:
         """Sectors that the blocks that are followed copy in bulk to shared memory."""
+        of_load = {"bulk_load": 1.0, "bulk_multicast": 1 / prod(self.cluster)}
         rows = (row.counts for rows in self.analysis.instructions for row in rows)
-        loads = ("bulk_load", "bulk_multicast")
-        sectors = sum(row.sectors or 0 for row in rows if row.op in loads and row.space == "global")
+        sectors = sum(of_load.get(row.op, 0) * (row.sectors or 0) for row in rows if row.space == "global")
         return sectors * len(self.recorder.chosen) / self.some.blocks_replayed
 
     @property
@@ -394,7 +393,7 @@ class PreparedTime:
         for rows in self.analysis.instructions:
             for row in rows:
                 costs.setdefault(row.address, []).append(row.counts)
-        instructions, lacks = timed_instructions(self.ops, self.codes, costs, set_to)
+        instructions, lacks = timed_instructions(self.ops, self.codes, costs, set_to, prod(self.cluster))
         if "reuse cache" in off:
             for one in instructions:
                 one.even, one.odd = one.even + one.kept_even, one.odd + one.kept_odd

@@ -60,7 +60,7 @@ class TimedInstruction:
     index: its number in the program. pipe: "fma", "fma heavy", "alu", ..., "memory", "special", or "" for
     none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: those that the
     reuse cache has instead. wavefronts: of the data stage; copied: of those in which a copy to shared memory
-    writes what has arrived, also in parts. widens: what it returns to registers beyond 128
+    writes what has arrived, also in parts; of one in bulk, the sectors that it brings to as many blocks. widens: what it returns to registers beyond 128
     bytes, as wavefronts. tags: of L1's tag stage. sectors: that load or store at L2. turns: of an atomic that
     L2 takes one after the other, with those of all multiprocessors. late: eighths of the
     time from L2 to DRAM that a load waits for them if L2 is cold. latency: from the end of its service to its
@@ -130,11 +130,12 @@ def timed_instructions(
     codes: Sequence[ControlCode],
     costs: Mapping[int, Sequence[SiteCounts]],
     set_to: Latencies,
+    in_cluster: int = 1,
 ) -> tuple[list[TimedInstruction], tuple[str, ...]]:
     """The instructions of a program, and what of them is not modelled, in words.
 
     costs: of the accesses of each instruction, by address, in the block that stands for all: an access is
-    given the mean of them.
+    given the mean of them. in_cluster: blocks of a cluster, to all of which a multicast is taken to go.
     """
     made: list[TimedInstruction] = []
     lacking: list[str] = []
@@ -145,7 +146,10 @@ def timed_instructions(
         _set_pipe(one, op, set_to)
         _set_control(one, op, set_to)
         for row in costs.get(op.address, ()):
-            _set_access(one, row, op, set_to)
+            if row.op.startswith("bulk_") and row.space == "global":
+                _set_bulk(one, row, in_cluster if row.op == "bulk_multicast" else 1, set_to)
+            elif not row.op.startswith("bulk_"):
+                _set_access(one, row, op, set_to)
             lacking += ["accesses with unknown addresses"] * (row.unresolved is not None)
         lacking.append(_NOT_MODELLED.get(op.form.opcode, ""))
         lacking += ["compare-and-swaps that are tried again"] * (not _SWAPS.isdisjoint(op.form.modifiers))
@@ -280,10 +284,6 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
     if one.is_product:  # it reads tiles by the way
         one.wavefronts += _parts(row.wavefronts, times)
         return
-    if row.op.startswith("bulk_"):
-        if row.space == "global":
-            _set_bulk(one, row, times, set_to)
-        return
     if row.space == "texture":  # as a load of global memory
         one.wavefronts = 0
     wide = set_to.wide * max(row.width - 4, 0) // 12
@@ -313,13 +313,16 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
             one.sectors = _parts(row.sectors, times)
 
 
-def _set_bulk(one: TimedInstruction, row: SiteCounts, times: int, set_to: Latencies) -> None:
-    """Set what a copy in bulk costs: the engine takes its pieces of up to 128 bytes one after the other."""
-    pieces = row.requests or 0
+def _set_bulk(one: TimedInstruction, row: SiteCounts, receivers: int, set_to: Latencies) -> None:
+    """Set what a copy in bulk costs: the engine takes its pieces of up to 128 bytes one after the other.
+    receivers: blocks that each receive it; the counts are of all.
+    """
+    times, pieces = max(row.instructions, 1) * receivers, row.requests or 0
     one.pipe, one.busy, one.wavefronts, one.why = "memory", 1, 0, "long_scoreboard"
     one.bulk = _parts(pieces, times) + set_to.bulk_copy * PARTS
     one.is_copy = one.writes = row.op in ("bulk_store", "bulk_reduction")
     one.sectors = _parts(max(row.sectors or 0, BULK_SECTORS * pieces), times)
+    one.copied = receivers * one.sectors
 
 
 def _parts(count: float | None, times: int) -> int:
