@@ -167,8 +167,8 @@ class MemoryPipe:
 
     __slots__ = (
         "backlog", "bulk", "bulk_latency", "bulk_sector", "bulk_stored", "copied", "crowded", "data",
-        "fetched", "first_fetch", "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2", "to_memory",
-        "turns", "write_cost",
+        "fetched", "first_fetch", "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2",
+        "to_memory", "turns", "write_cost",
     )  # fmt: skip
 
     def __init__(
