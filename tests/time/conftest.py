@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from memsim.time.handovers import BlockHandovers
 from memsim.time.hardware_units import NEVER, Way
 from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import REASONS, Multiprocessor, Setup
@@ -47,12 +48,14 @@ def processor(
     set_to: Latencies = PLAIN,
     way: Way = PLAIN_WAY,
     spare: int = 0,
+    handovers: Sequence[BlockHandovers] = (),
     **first: int,
 ) -> Multiprocessor:
     """A multiprocessor before its first cycle, whose launch starts at 0. first: more of `Setup`."""
     setup = Setup(set_to, ways=(way,), write_cost=8, start=0, off=off, **first)
     arrays = [np.array(stream, np.int32) for stream in streams]
-    return Multiprocessor(setup, instructions, LaunchedBlocks([arrays], blocks, spare=spare), resident)
+    launched = LaunchedBlocks([arrays], blocks, spare=spare, handovers=handovers)
+    return Multiprocessor(setup, instructions, launched, resident)
 
 
 def ran(*how: object, skips: bool = False, **more: object) -> Multiprocessor:
