@@ -219,8 +219,9 @@ class MemoryPipe:
             if one.followed:
                 self.pending[one.index, nth] = result
         if one.copied:
-            heappush(self.copied, (result, one.copied))
-            result += -(-one.copied // PARTS)
+            written = one.copied + (PARTS if one.fills and one.sectors else 0)
+            heappush(self.copied, (result, written))
+            result += -(-written // PARTS)
         return enters, start, result
 
     def enters(self, time: int) -> int:

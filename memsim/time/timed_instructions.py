@@ -72,8 +72,9 @@ class TimedInstruction:
     group; closes: the last of one. fences: cycles of a fence. fetches: it is a fetch of a texture. constant:
     the place of one that it reads, as `ConstantCache.fetch`; -1 if there is none. hands_over: it is one of
     `HANDOVERS`; follows_copies: it arrives at an mbarrier when copies to shared memory do. bulk: of the
-    engine that copies in bulk, also in parts. calls: cycles of what it calls, if that is printf, which has no
-    code here.
+    engine that copies in bulk, also in parts. fills: it copies through L1, to which what is missing there is
+    written first, in one more wavefront. calls: cycles of what it calls, if that is printf, which has no code
+    here.
     """
 
     index: int
@@ -115,6 +116,7 @@ class TimedInstruction:
     hands_over: bool = False
     follows_copies: bool = False
     bulk: int = 0
+    fills: bool = False
     calls: int = 0
 
     @property
@@ -303,7 +305,13 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
         one.pipe, one.latency = "special", set_to.constant
     else:
         data = max(row.requests or 0, (row.ideal_sectors or 0) / SECTORS_OF_A_WAVEFRONT)
-        one.wavefronts += _parts(data, times)
+        if one.is_copy:  # it only asks; a copy past L1 is then written by lines
+            one.wavefronts, one.fills = PARTS, row.op == "cp_async"
+            one.copied = (
+                one.copied if one.fills else _parts((row.sectors or 0) / SECTORS_OF_A_WAVEFRONT, times)
+            )
+        else:
+            one.wavefronts += _parts(data, times)
         one.is_global = True
         one.why = "long_scoreboard"
         one.latency = set_to.fetch if one.fetches else set_to.l1_hit + wide
