@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from memsim.arch.units import LINE, SECTOR
 from memsim.time.latencies import Latencies
-from memsim.time.timed_instructions import LATEST, PARTS, TimedInstruction
+from memsim.time.timed_instructions import BARRIER_OF_GROUP, LATEST, PARTS, TimedInstruction
 
 #: A time that never comes.
 NEVER = 1 << 60
@@ -392,6 +392,8 @@ class NamedBarriers:
     def arrive(self, one: TimedInstruction, warp: Any, alive: int) -> list[Any]:
         """A warp arrives; those that may go on, if any."""
         number = one.barrier
+        if number == BARRIER_OF_GROUP and one.expected:
+            number += warp.number // one.expected
         self.arrived[number] = self.arrived.get(number, 0) + 1
         self.expected[number] = one.expected
         if not one.arrives:

@@ -49,6 +49,8 @@ FETCH = 8
 #: Sectors that L2 serves together to a copy in bulk. Measured: boxes of 16, 32 and 64 bytes a row take the
 #: same time if all multiprocessors read them (H200, lab/time/bulk.cu).
 BULK_SECTORS = 2
+#: In place of a barrier's number that a register has: that of each group of as many warps as it is for.
+BARRIER_OF_GROUP = 16
 #: Of a load that nobody was ahead of.
 LATEST = 8
 
@@ -266,8 +268,10 @@ def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
     one.branches = op.flow in (Flow.BRANCH, Flow.BRANCH_ANY, Flow.INDEXED, Flow.CALL, Flow.RETURN)
     one.calls = set_to.printf if op.flow is Flow.CALL and Trait.ABSOLUTE in op.traits else 0
     if op.flow is Flow.BLOCK_BARRIER:
-        one.barrier = int(numbers[0]) if numbers else 0
-        one.expected = int(numbers[1]) // 32 if len(numbers) > 1 else 0
+        is_known = isinstance(op.form.operands[0], Immediate) if op.form.operands else True
+        number, *count = numbers if is_known else (BARRIER_OF_GROUP, *numbers)
+        one.barrier = int(number)
+        one.expected = int(count[0]) // WARP if count else 0
         one.arrives = bool({"ARV", "ARRIVE"} & set(op.form.modifiers))
     elif opcode == "DEPBAR":
         one.copies = int(numbers[-1]) if numbers else 0

@@ -26,8 +26,8 @@ from studies.choices import FOLDER
 SCHEMA = 1
 #: Estimates that were made before anything was measured, which stay as they are, those made since, and those
 #: of sizes that nobody had looked at, made before these were measured, which stay as well.
-FIRST, SINCE, UNSEEN = (
-    Path(__file__).with_name(f"{name}.json") for name in ("estimates", "estimates_since", "estimates_unseen")
+FIRST, SINCE, UNSEEN, SECOND = (
+    Path(__file__).with_name(f"estimates{name}.json") for name in ("", "_since", "_unseen", "_second")
 )
 TILES, CONFIGURATIONS = "tiles of sgemm", "configurations of Triton"
 

@@ -1,5 +1,5 @@
-"""Estimates all choices, without a GPU: `python -m studies.choices.estimate [triton|tiles|unseen]` adds those
-that are missing to estimates_since.json, or to estimates_unseen.json. It needs Triton for its kernels, in the
+"""Estimates all choices, without a GPU: `python -m studies.choices.estimate [triton|tiles|unseen|second]` adds
+those that are missing to estimates_since.json, estimates_unseen.json or estimates_second.json. It needs Triton for its kernels, in the
 version whose code was measured (3.6.0), and ptxas of CUDA 13.0 for tiles. Tiles are estimated by all
 processors. If the model changes, begin with no such file.
 """
@@ -22,6 +22,7 @@ from studies.bench.recording import Size
 from studies.choices.choice import (
     CONFIGURATIONS,
     SINCE,
+    SECOND,
     UNSEEN,
     Choice,
     EstimatedChoice,
@@ -33,6 +34,7 @@ from studies.choices.tiles import UNSEEN_SIZES, choice_of, tiles_at, timed_kerne
 from studies.sizes import SIZES
 
 #: The boards on which they were measured, and on which unseen sizes were.
+UNSEEN_PATHS = {"unseen": UNSEEN, "second": SECOND}
 BOARD, BOARD_OF_UNSEEN = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 
 
@@ -78,10 +80,10 @@ def configurations(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
 def main(kinds: list[str]) -> None:
     """Those that are missing."""
     for kind in kinds or ["triton", "tiles"]:
-        path, board = (UNSEEN, BOARD_OF_UNSEEN) if kind == "unseen" else (SINCE, BOARD)
+        path, board = (UNSEEN_PATHS[kind], BOARD_OF_UNSEEN) if kind in UNSEEN_SIZES else (SINCE, BOARD)
         found = list(load_estimates(path).choices) if path.exists() else []
         known = {one.choice for one in found}
-        sizes = UNSEEN_SIZES if kind == "unseen" else SIZES
+        sizes = UNSEEN_SIZES.get(kind, SIZES)
         for one in configurations(known) if kind == "triton" else tiles(known, sizes, board):
             found.append(one)
             Estimates(now(), tuple(found), board).save(path)

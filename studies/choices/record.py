@@ -1,6 +1,6 @@
-"""Times all choices on this machine's GPU: `python -m studies.choices.record FOLDER [triton|tiles|unseen]`.
+"""Times all choices on this machine's GPU: `python -m studies.choices.record FOLDER [triton|tiles|unseen|second]`.
 
-It writes tiles.json, triton.json and unseen.json there, which belong into traces/<gpu>/choices/. Tiles of
+It writes a file of that name there, which belong into traces/<gpu>/choices/. Tiles of
 `sgemm` are timed as `studies.bench` times kernels, twice, in one order and in the other. Kernels in Triton
 are timed by Triton's own `do_bench`, which flushes L2 before each launch, and `do_bench_cudagraph`, which
 does not.
@@ -100,7 +100,7 @@ def main(folder: Path, kinds: Iterable[str]) -> None:
     clock = cupy.cuda.runtime.deviceGetAttribute(cupy.cuda.runtime.cudaDevAttrClockRate, 0) // 1000
     for name in kinds:
         wrong: list[str] = []
-        sizes = UNSEEN_SIZES if name == "unseen" else SIZES
+        sizes = UNSEEN_SIZES.get(name, SIZES)
         found = measure_configurations(wrong) if name == "triton" else measure_tiles(cupy, wrong, sizes)
         ChoiceRecording(device, now(), clock, tuple(found), tuple(wrong)).save(folder / f"{name}.json")
         print(name, len(found), "wrong:", wrong, flush=True)

@@ -179,6 +179,23 @@ def test_warps_wait_for_the_slowest_of_their_block_at_a_clusters_barrier() -> No
     assert max(waits.values()) > 1000  # the second warp, for the first one's loop
 
 
+GROUPS = """
+__global__ void k(float *o) {
+    float x = o[0];
+    if (threadIdx.x >= 64)
+        for (int i = 0; i < 400; i++) x = x * x + 1;
+    asm volatile("bar.sync %0, 64;" :: "r"(1 + threadIdx.x / 64) : "memory");
+    o[threadIdx.x] = x;
+}
+"""
+
+
+def test_a_group_of_warps_does_not_wait_for_another_ones_barrier() -> None:
+    time = prepared(GROUPS, block=128).predict("warm")
+    assert time.cycles > 1000  # the loop of the second group
+    assert time.stalls.get("barrier", 0) < 200
+
+
 SENT = """
 __global__ void k(float *o) {
     __shared__ alignas(128) float s[128];

@@ -11,6 +11,7 @@ import pytest
 from memsim.data import data_folder
 from memsim.time.hardware_units import CodeMemory, ConstantCache
 from memsim.time.multiprocessor import ABLATIONS
+from memsim.time.timed_instructions import BARRIER_OF_GROUP
 from tests.time.conftest import PLAIN, PLAINLY, cycles_for, processor, program, ran
 
 FFMA = {"pipe": "fma", "busy": 2}
@@ -202,6 +203,12 @@ def test_a_barrier_with_a_count_waits_for_so_many_and_an_arrival_does_not_wait()
     assert made.waits[3][0] == 3
     assert made.cycles == 60 + 1
     assert cycles_for(made, "barrier") == 15 + 10 - 1
+
+
+def test_a_barrier_whose_number_a_register_has_is_one_for_each_group_of_warps() -> None:
+    code = program({"barrier": BARRIER_OF_GROUP, "expected": 2}, {"stall": 15}, EXIT)
+    made = ran(code, [[0, 2], [0, 2], [1, 1, 0, 2], [1, 1, 1, 0, 2]])
+    assert cycles_for(made, "barrier") == 10 - 1 + 10 - 1 + (15 + 10 - 1) + 10 - 1
 
 
 def test_arrivals_at_a_barrier_are_counted_one_after_the_other() -> None:
