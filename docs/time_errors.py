@@ -55,6 +55,8 @@ LADDERS = (
 VALIDATION = Path(__file__).parent / "validation"
 #: Launches of public programs, measured and estimated by `tools/time_beside_ncu.py`.
 PROGRAM_CYCLES, PROGRAM_ESTIMATES = (VALIDATION / f"program_{what}.json" for what in ("cycles", "estimates"))
+#: Launches with copies in bulk, measured, and estimated where the program runs (`memsim exec --time`).
+HOPPER_CYCLES = VALIDATION / "hopper_cycles.json"
 #: Percentage points by which a hit rate may be off, the share by which sectors may, and lines of which one
 #: has most of ncu's samples.
 POINTS, SHARE, FIRST_LINES = 3.0, 0.1, 2
@@ -291,8 +293,8 @@ def programs_table() -> str:
     """Errors of the launches that public programs make, by half of these, and by how long they take; and of
     those of projects that were measured later.
     """
-    estimates = {program_launch(one): one["estimated"] for one in _launches(PROGRAM_ESTIMATES)}
-    measured = _launches(PROGRAM_CYCLES)
+    estimates = {program_launch(one): one["estimated"] for one in launches_of(PROGRAM_ESTIMATES)}
+    measured = launches_of(PROGRAM_CYCLES)
     later = {suite for suites in LATER.values() for suite in suites}
     programs = sorted({(one["suite"], one["program"]) for one in measured if one["suite"] not in later})
     random.Random(28).shuffle(programs)
@@ -329,7 +331,26 @@ def programs_table() -> str:
     return table(head, rows, "l" + "r" * 8) + "\n"
 
 
-def _launches(path: Path) -> list[dict[str, Any]]:
+def hopper_table() -> str:
+    """Products that copy by TMA, wait at mbarriers and multiply by warpgroups, beside what an H200 took."""
+    rows, errors = [], dict[bool, list[float]]({True: [], False: []})
+    for one in launches_of(HOPPER_CYCLES):
+        measured, estimated = one["measured"][COLD], one["estimated"]
+        error = estimated / measured - 1
+        errors[one["looked at"]].append(abs(error))
+        rows.append(
+            [f"`{one['kernel']}`", one["project"], one["problem"], "looked at" if one["looked at"] else "held out",
+             f"{measured:,}", f"{estimated:,}", f"{100 * error:+.1f} %"]
+        )  # fmt: skip
+    told = " ".join(
+        f"{name}: {100 * mean(errors[is_known]):.1f} % off in the mean, {100 * max(errors[is_known]):.1f} % at worst."
+        for name, is_known in (("Looked at", True), ("Held out", False))
+    )
+    head = ["kernel", "project", "problem", "", "measured", "estimated", "error"]
+    return f"{told}\n\n{table(head, rows, 'llllrrr')}\n"
+
+
+def launches_of(path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["launches"]
     return found
 
@@ -370,6 +391,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "published steps": ladders_table,
     "estimates of projects' launches": projects_table,
     "estimates of programs' launches": programs_table,
+    "estimates of copies in bulk": hopper_table,
     "what each unit contributes to time": ablation_table,
     "constants of time": constants_table,
 }
