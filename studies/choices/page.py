@@ -13,6 +13,7 @@ from studies.choices.choice import (
     FIRST,
     SINCE,
     TILES,
+    SECOND,
     UNSEEN,
     Choice,
     ChoiceRecording,
@@ -21,6 +22,13 @@ from studies.choices.choice import (
 )
 
 COLD, WARM = "cold", "warm"
+#: Estimates, and when they were made.
+SHOWN = {
+    FIRST: "before",
+    SINCE: "since",
+    UNSEEN: "before, unseen sizes",
+    SECOND: "before, again unseen sizes",
+}
 #: By how much what is picked may take longer than the fastest.
 MARGINS = {TILES: 0.03, CONFIGURATIONS: 0.05}
 
@@ -82,7 +90,7 @@ def _times(recording: ChoiceRecording, l2: str) -> dict[Choice, float]:
 def summary() -> str:
     """How often what is picked is near the fastest."""
     rows = []
-    for path, when in ((FIRST, "before"), (SINCE, "since"), (UNSEEN, "before, unseen sizes")):
+    for path, when in SHOWN.items():
         for gpu, kind, l2, found in all_decisions(path):
             margin = MARGINS[kind]
             good = sum(one.cost <= margin for one in found)
