@@ -21,8 +21,8 @@ from memsim.validate.device import now
 from studies.bench.recording import Size
 from studies.choices.choice import (
     CONFIGURATIONS,
-    SINCE,
     SECOND,
+    SINCE,
     UNSEEN,
     Choice,
     EstimatedChoice,

@@ -11,9 +11,9 @@ from memsim.views.plain import table
 from studies.choices.choice import (
     CONFIGURATIONS,
     FIRST,
+    SECOND,
     SINCE,
     TILES,
-    SECOND,
     UNSEEN,
     Choice,
     ChoiceRecording,
