@@ -331,6 +331,10 @@ def programs_table() -> str:
     return table(head, rows, "l" + "r" * 8) + "\n"
 
 
+#: Of `HOPPER_CYCLES`, by whether the model was made with them.
+HALVES = {True: "looked at", False: "held out"}
+
+
 def hopper_table() -> str:
     """Products that copy by TMA, wait at mbarriers and multiply by warpgroups, beside what an H200 took."""
     rows, errors = [], dict[bool, list[float]]({True: [], False: []})
@@ -338,13 +342,12 @@ def hopper_table() -> str:
         measured, estimated = one["measured"][COLD], one["estimated"]
         error = estimated / measured - 1
         errors[one["looked at"]].append(abs(error))
-        rows.append(
-            [f"`{one['kernel']}`", one["project"], one["problem"], "looked at" if one["looked at"] else "held out",
-             f"{measured:,}", f"{estimated:,}", f"{100 * error:+.1f} %"]
-        )  # fmt: skip
+        what = f"`{one['kernel']}`", one["project"], one["problem"], HALVES[one["looked at"]]
+        rows.append([*what, f"{measured:,}", f"{estimated:,}", f"{100 * error:+.1f} %"])
     told = " ".join(
-        f"{name}: {100 * mean(errors[is_known]):.1f} % off in the mean, {100 * max(errors[is_known]):.1f} % at worst."
-        for name, is_known in (("Looked at", True), ("Held out", False))
+        f"{HALVES[known].capitalize()}: {100 * mean(errors[known]):.1f} % off in the mean, "
+        f"{100 * max(errors[known]):.1f} % at worst."
+        for known in (True, False)
     )
     head = ["kernel", "project", "problem", "", "measured", "estimated", "error"]
     return f"{told}\n\n{table(head, rows, 'llllrrr')}\n"
