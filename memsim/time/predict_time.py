@@ -56,7 +56,7 @@ from memsim.trace.trace import Trace
 
 #: The mean error on the catalogue's kernels that no constant was chosen on, on the board where it is larger,
 #: and the median one on launches of public programs, with a cold L2; rounded up (docs/time.md).
-HELD_OUT_ERROR, PROJECTS_ERROR = 0.05, 0.08
+HELD_OUT_ERROR, PROJECTS_ERROR = 0.04, 0.08
 #: Instructions of warps that are replayed to learn what a multiprocessor's blocks execute; waves at least.
 MOST_EXECUTED = 1_000_000
 #: Instructions of warps of a launch whose blocks are weighed against each other, and of a wave whose requests
