@@ -1,11 +1,8 @@
 // How fast the engine of bulk copies (TMA) is, alone and on all multiprocessors, by the shape of its boxes and where the data
 // are; how long warps take to hand something over at mbarriers, in a block and in a cluster (docs/validation/bulk_copies.json).
 #include <cuda.h>
-#include "clocked.cuh"
+#include "mbarriers.cuh"
 
-DEV u32 shared_address(const void *at) { return (u32)__cvta_generic_to_shared(at); }
-DEV void init(u32 barrier, int count) { asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory"); }
-DEV void arrive(u32 barrier) { asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory"); }
 DEV void expect(u32 barrier, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
@@ -100,11 +97,6 @@ __global__ void alone(u64 *out, int steps, int waits) {
         else if (threadIdx.x % 32 == 0) arrive(shared_address(b));
     u64 after = now();
     if (!threadIdx.x) out[0] = after - before;
-}
-DEV u32 peer_of(u32 at, u32 rank) {
-    u32 found;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(found) : "r"(at), "r"(rank));
-    return found;
 }
 // Two blocks of a cluster hand over to each other; and meet at the cluster's barrier, with and without release and acquire.
 __global__ void clusters(u64 *out, int steps) {
@@ -207,13 +199,7 @@ int main() {
         }
     for (int size : {2, 4, 8})
         for (int threads : {32, 256}) {
-            cudaLaunchConfig_t config = {};
-            config.gridDim = dim3(8), config.blockDim = dim3(threads);
-            cudaLaunchAttribute attribute;
-            attribute.id = cudaLaunchAttributeClusterDimension;
-            attribute.val.clusterDim = {(u32)size, 1, 1};
-            config.attrs = &attribute, config.numAttrs = 1;
-            CHECK(cudaLaunchKernelEx(&config, clusters, out, 32));
+            launch_in_clusters(clusters, size, threads, out, 32);
             auto t = fetched(3);
             printf("clusters size=%d threads=%d steps=32 : %llu %llu %llu\n", size, threads, t[0], t[1], t[2]);
         }

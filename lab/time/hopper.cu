@@ -1,13 +1,6 @@
 // What only Hopper has: mbarriers, bulk copies, products of warpgroups, clusters.
-#include "clocked.cuh"
+#include "mbarriers.cuh"
 
-DEV u32 shared_address(const void *at) { return (u32)__cvta_generic_to_shared(at); }
-DEV void init(u32 barrier, int count) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-DEV void arrive(u32 barrier) {
-    asm volatile("{.reg .b64 s; mbarrier.arrive.shared.b64 s, [%0];}" ::"r"(barrier) : "memory");
-}
 DEV bool try_wait(u32 barrier, u32 parity) {
     u32 done;
     asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
@@ -142,11 +135,6 @@ template <int N, int K> void products() {
         printf("wgmma n=%d k=%d groups=%d : %llu %llu\n", N, K, groups, t[0], t[1]);
     }
 }
-DEV u32 peer_of(u32 at, u32 rank) {
-    u32 found;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(found) : "r"(at), "r"(rank));
-    return found;
-}
 // Blocks of a cluster meet; a thread follows a pointer in its neighbour's shared memory.
 __global__ void cluster(u64 *out, int size) {
     __shared__ u32 own[32];
@@ -203,13 +191,7 @@ int main() {
     products<128, 1>(); products<128, 2>(); products<128, 4>(); products<128, 8>();
     for (int size : {1, 2, 4, 8})
         for (int threads : {32, 128, 512}) {
-            cudaLaunchConfig_t config = {};
-            config.gridDim = dim3(8), config.blockDim = dim3(threads);
-            cudaLaunchAttribute attribute;
-            attribute.id = cudaLaunchAttributeClusterDimension;
-            attribute.val.clusterDim = {(u32)size, 1, 1};
-            config.attrs = &attribute, config.numAttrs = 1;
-            CHECK(cudaLaunchKernelEx(&config, cluster, out, size));
+            launch_in_clusters(cluster, size, threads, out, size);
             auto t = fetched(2);
             printf("cluster size=%d threads=%d : %.2f %.2f\n", size, threads, t[0] / double(ROUNDS), t[1] / double(ROUNDS));
         }

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.job import Job
+from memsim.source.values import changes
+from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.element_uses import ElementUse, MovedRecord
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
@@ -121,8 +123,8 @@ class _Turns(Records):
         return False
 
     def _turns(self, function: Node) -> Iterator[tuple[Node, MovedRecord]]:
-        """The records that each iteration of a loop stores, and the loop: nothing else of it concerns the
-        array, and nobody else sees elements meanwhile.
+        """The records that each iteration of a loop stores at another place, and the loop: nothing else of it
+        concerns the array, and nobody else sees elements meanwhile.
         """
         of_loops: dict[int, list[tuple[Node, MovedRecord]]] = defaultdict(list)
         for record in self.records(function):
@@ -134,7 +136,8 @@ class _Turns(Records):
             code, use = self.code[slice(*loop.byte_range)], record.uses[0][1]
             named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(use)})\b", code))
             whole = not record.shorter and not any(one.walks for _, one in record.uses)
-            if not others and whole and named == len(record.uses) and not interrupts(code):
+            moves = any(changes(name, code) for name in names_in(record.address))
+            if not others and whole and moves and named == len(record.uses) and not interrupts(code):
                 yield loop, record
 
     def _put(self, loop: Node, record: MovedRecord, number: int) -> Iterator[Replacement]:

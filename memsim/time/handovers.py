@@ -98,8 +98,9 @@ class HandoverRecorder(OrderListener):
 
     def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         """Warps ask for what they copy in bulk."""
-        done = self.streams.progress.done[made.rows, made.warps]
-        places = list(self.places(instruction, made.rows, made.warps, only_known=False))
+        made = made[self.streams.rows[made.rows, made.warps] >= 0]
+        done = self.streams.progress.done[made.rows, made.warps]  # as `LaunchSurvey` tells it
+        places = list(self.places(instruction, made.rows, made.warps))
         for copy in dict.fromkeys(places):
             mine = np.array([place == copy for place in places])
             self.copied[copy] = made.start[mine], int(done[mine][0])
@@ -132,15 +133,15 @@ class HandoverRecorder(OrderListener):
     # --- what was kept -----------------------------------------------------------------------
 
     def places(
-        self, instruction: int | None, rows: np.ndarray, warps: np.ndarray, only_known: bool = True
+        self, instruction: int | None, rows: np.ndarray, warps: np.ndarray
     ) -> Iterator[tuple[int, int]]:
-        """(warp, place in its stream) of those that execute an instruction of the current stretch; None: the
-        last one that they executed. only_known: leave out warps of which no stream is kept.
+        """(warp, place in its stream) of those that execute an instruction of the current stretch, and of
+        which streams are kept; None: the last one that they executed.
         """
         ahead = 1 if instruction is None else self.streams.stop - instruction
         done = self.streams.progress.done[rows, warps] - ahead
         for warp, place in zip(self.streams.rows[rows, warps].tolist(), done.tolist()):
-            if warp >= 0 or not only_known:
+            if warp >= 0:
                 yield warp, place
 
     def fill(self, instruction: int, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:

@@ -246,7 +246,7 @@ class MemoryPipe:
         if one.writes:
             _, gone = self.to_l2.serve(begins, one.sectors * self.write_cost // PARTS)
             return enters, begins, max(asked, gone) + self.bulk_stored
-        cost = max(one.sectors * way.bulk_cost, one.copied * self.bulk_sector)
+        cost = max(one.sectors * way.bulk_cost, one.received * self.bulk_sector)
         _, come = self.from_l2.serve(begins, round(cost))
         self.misses = (self.misses + 1) % len(way.near)
         near, far = way.near[self.misses], way.far[self.misses]

@@ -62,21 +62,20 @@ class TimedInstruction:
     index: its number in the program. pipe: "fma", "fma heavy", "alu", ..., "memory", "special", or "" for
     none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: those that the
     reuse cache has instead. wavefronts: of the data stage; copied: of those in which a copy to shared memory
-    writes what has arrived, also in parts; of one in bulk, the sectors that it brings to as many blocks.
-    widens: what it returns to registers beyond 128 bytes, as wavefronts. tags: of L1's tag stage. sectors:
-    that load or store at L2. turns: of an atomic that L2 takes one after the other, with those of all
-    multiprocessors. late: eighths of the time from L2 to DRAM that a load waits for them if L2 is cold.
-    latency: from the end of its service to its result. follows: the load that brings some of its sectors, and
-    how many executions that is ahead; followed: it is such a load. why: ncu's reason of those who wait for
-    its result, or until its registers are read. barrier: number of a block barrier; arrives: it does not wait
-    there; expected: warps, 0 for all. copies, products: for those that wait for groups of copies or of
-    products of a warpgroup, how many may be under way; -1 if it does not. is_copy, is_product: of such a
-    group; closes: the last of one. fences: cycles of a fence. fetches: it is a fetch of a texture. constant:
-    the place of one that it reads, as `ConstantCache.fetch`; -1 if there is none. hands_over: it is one of
-    `HANDOVERS`; follows_copies: it arrives at an mbarrier when copies to shared memory do. bulk: of the
-    engine that copies in bulk, also in parts. fills: it copies through L1, to which what is missing there is
-    written first, in one more wavefront. calls: cycles of what it calls, if that is printf, which has no code
-    here.
+    writes what has arrived, also in parts. widens: what it returns to registers beyond 128 bytes, as
+    wavefronts. tags: of L1's tag stage. sectors: that load or store at L2. turns: of an atomic that L2 takes
+    one after the other, with those of all multiprocessors. late: eighths of the time from L2 to DRAM that a
+    load waits for them if L2 is cold. latency: from the end of its service to its result. follows: the load
+    that brings some of its sectors, and how many executions that is ahead; followed: it is such a load. why:
+    ncu's reason of those who wait for its result, or until its registers are read. barrier: number of a block
+    barrier; arrives: it does not wait there; expected: warps, 0 for all. copies, products: for those that
+    wait for groups of copies or of products of a warpgroup, how many may be under way; -1 if it does not.
+    is_copy, is_product: of such a group; closes: the last of one. fences: cycles of a fence. fetches: it is a
+    fetch of a texture. constant: the place of one that it reads, as `ConstantCache.fetch`; -1 if there is
+    none. hands_over: it is one of `HANDOVERS`; follows_copies: it arrives at an mbarrier when copies to
+    shared memory do. bulk: of the engine that copies in bulk, also in parts; received: sectors that it brings
+    to all its blocks. fills: it copies through L1, to which what is missing there is written first, in one
+    more wavefront. calls: cycles of what it calls, if that is printf, which has no code here.
     """
 
     index: int
@@ -118,6 +117,7 @@ class TimedInstruction:
     hands_over: bool = False
     follows_copies: bool = False
     bulk: int = 0
+    received: int = 0
     fills: bool = False
     calls: int = 0
 
@@ -311,9 +311,8 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
         data = max(row.requests or 0, (row.ideal_sectors or 0) / SECTORS_OF_A_WAVEFRONT)
         if one.is_copy:  # it only asks; a copy past L1 is then written by lines
             one.wavefronts, one.fills = PARTS, row.op == "cp_async"
-            one.copied = (
-                one.copied if one.fills else _parts((row.sectors or 0) / SECTORS_OF_A_WAVEFRONT, times)
-            )
+            if not one.fills:
+                one.copied = _parts((row.sectors or 0) / SECTORS_OF_A_WAVEFRONT, times)
         else:
             one.wavefronts += _parts(data, times)
         one.is_global = True
@@ -334,7 +333,7 @@ def _set_bulk(one: TimedInstruction, row: SiteCounts, receivers: int, set_to: La
     one.bulk = _parts(pieces, times) + set_to.bulk_copy * PARTS
     one.is_copy = one.writes = row.op in ("bulk_store", "bulk_reduction")
     one.sectors = _parts(max(row.sectors or 0, BULK_SECTORS * pieces), times)
-    one.copied = receivers * one.sectors
+    one.received = receivers * one.sectors
 
 
 def _parts(count: float | None, times: int) -> int:

@@ -96,4 +96,4 @@ def test_what_a_barrier_would_break_is_left_to_be_done_by_hand(body: str, tmp_pa
     job = replace(job, args=[ArrayArg((8192,)), *job.args[1:]])
     found = suggest(analyzed(job), job)
     assert not any("tile" in each.name for each in found.remapped)
-    assert found.staging or (found.taken and not differing_results(job, found.taken.job))
+    assert found.staging

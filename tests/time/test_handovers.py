@@ -220,6 +220,7 @@ def test_what_another_block_sends_is_taken_to_be_there(sender: int) -> None:
     (block,) = made.handovers.handovers(made.touches)
     copies = [one for warp in block.of_warps for one in warp.values() if one.fills]
     assert made.predict("warm").cycles > 500
+    assert all(warp >= 0 for warp, _ in made.handovers.copied)  # and none of the block that is not followed
     assert made.copied * made.times_followed == 16  # sectors, of which L2 is asked once for a cluster
     assert sum(one.fills == (0,) for one in copies) >= 1
 
