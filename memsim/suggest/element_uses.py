@@ -142,7 +142,7 @@ class ElementUses(VectorTree):
         included = () if source is None else source.included_texts(self.kernel_text)
         self.texts = tuple(dict.fromkeys((self.text, *included)))
         known = {**constants("\n".join(self.texts)), **template_constants(self.text, before.trace.kernel)}
-        self.footprints = self.here = Footprints(self.tree, known)
+        self.footprints = self.here = Footprints(self.tree, known, self.texts)
         self._pointers: dict[int, dict[str, str]] = {}  # of functions, by where they begin
 
     def uses(self, definition: Node, alone: bool) -> Iterable[ElementUse]:

@@ -1,20 +1,22 @@
 """Which elements behind a pointer a function accesses: those that it indexes by numbers, or in loops over
 numbers, and those that the functions of its file access which it passes the pointer on to, moved perhaps. Of
-templates those of the call's arguments, numbers and functions; specializations, too.
+templates those of the call's arguments, numbers and functions; specializations, too. An object made of the
+pointer accesses what its constructor copies, or, where it keeps the pointer, what its methods return.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import TYPE_CHECKING
 
-from memsim.source.syntax import Tree
+from memsim.source.syntax import Tree, parse
 from memsim.source.values import changes, initializers, value_of
+from memsim.suggest.classes import Class, class_of
 from memsim.suggest.kernel_tree import arguments_of, body_of, walk
 from memsim.suggest.loops import LEAVES, loop_of
 
@@ -33,6 +35,8 @@ _NOT_ALWAYS = (
     "case_statement",
     "for_range_loop",
 )
+_INITIALIZERS = "field_initializer_list"
+_NAMES = "identifier", "type_identifier"  # `T x(p);` may declare a function
 _BYTES = re.compile(r"(?i)\b(?:char|uchar|u?int8_t|byte|u8)\b")
 
 
@@ -71,11 +75,11 @@ KNOWN = {("curand_init", 3): AccessedElements(_ONE, _ONE, loads=True, stores=Tru
 
 class Footprints:
     """Of the functions of a source. known: its constants; parameters: of a function's template. compiled: the
-    names of both, whatever the values are.
+    names of both, whatever the values are. texts: with the classes that it uses.
     """
 
-    def __init__(self, tree: Tree, known: Mapping[str, int]) -> None:
-        self.tree, self.known = tree, known
+    def __init__(self, tree: Tree, known: Mapping[str, int], texts: tuple[str, ...] = ()) -> None:
+        self.tree, self.known, self.texts = tree, known, texts
         self.parameters: Mapping[str, int] = {}
         self.given_functions: Mapping[str, str] = {}
         self.compiled: frozenset[str] = frozenset()
@@ -90,23 +94,80 @@ class Footprints:
         if (name, place) in KNOWN:
             return KNOWN[name, place]
         function = self._function_of(call)
-        if function is None or depth == 0:
+        if depth == 0:
             return None
+        if function is None:  # or an object of this name
+            made = self._of_object(self.tree.text(call.children[0]), "", call, depth)
+            return _joined(list(made)) if len(arguments_of(call)) == 1 else None
+        return self._with(*self._template_arguments(call, function))._behind(function, place, depth)
+
+    def _behind(self, function: Node, place: int, depth: int) -> AccessedElements | None:
+        """What a function accesses behind the parameter at a place; None if that is not known."""
         body, declared = body_of(function), self.tree.text(parameters_of(function)[place])
-        pointer = re.search(r"(\w+)\s*(?:\[[^][]*\]\s*)?$", declared)
-        if body is None or pointer is None or changes_of(pointer[1], self.tree.text(body)):
+        named = re.search(r"(\w+)\s*(?:\[[^][]*\]\s*)?$", declared)
+        if body is None or named is None or changes_of(named[1], self.tree.text(body)):
             return None
-        inside = self._with(*self._template_arguments(call, function))
-        parts = list(inside._parts(body, pointer[1], bool(_BYTES.search(declared)), depth))
-        known = [part for part in parts if part is not None]
-        if not known or len(known) < len(parts):
+        if not re.search(r"[*[]", declared):
+            kind = declared[: named.start()]
+            if class_of(self.texts, kind, self.known) is not None:
+                return _joined(list(self._of_object(kind, named[1], body, depth)))
+        scopes = [*(one for one in function.children if one.type == _INITIALIZERS), body]
+        is_bytes = bool(_BYTES.search(declared))
+        return _joined([part for one in scopes for part in self._parts(one, named[1], is_bytes, depth)])
+
+    def of_object(self, pointer: Node) -> AccessedElements | None:
+        """What the constructor of an object copies that is declared and made of a pointer alone; None if it
+        does anything else.
+        """
+        kind, _ = self._object_of(pointer)
+        return _joined(list(self._of_object(kind, "", pointer, DEPTH))) if kind else None
+
+    def _of_object(self, kind: str, name: str, body: Node, depth: int) -> Iterator[AccessedElements | None]:
+        """What an object that is made of a pointer accesses behind it, by its constructor or in a body."""
+        made = class_of(self.texts, kind, self.known)
+        if made is None:
+            yield None
+            return
+        inside = Footprints(parse(made.text), {**self.known, **made.values}, self.texts)
+        ways = {
+            inside._member(one, inside.tree.text(parameter)) or inside._behind(one, 0, depth - 1)
+            for one in inside._functions[made.name]
+            for parameter in parameters_of(one)
+            if len(parameters_of(one)) == 1 and "*" in inside.tree.text(parameter)
+        }
+        way = ways.pop() if len(ways) == 1 else None
+        if not isinstance(way, str):
+            yield way
+            return
+        for node in walk(body):
+            if self.tree.text(node) == name and node.type == "identifier" and not _is_declared(node):
+                yield self._of_method(made, way, node, body)
+
+    def _member(self, constructor: Node, parameter: str) -> str:
+        """The member by which an object keeps the pointer that it is made of, "" if there is none."""
+        name = re.findall(r"\w+", parameter)[-1]
+        kept = re.compile(rf"(\w+)\s*[({{]\s*{name}\s*[)}}]")
+        given = (self.tree.text(one) for one in walk(constructor) if one.type == "field_initializer")
+        return next((found[1] for one in given if (found := kept.fullmatch(one))), "")
+
+    def _of_method(self, made: Class, member: str, node: Node, body: Node) -> AccessedElements | None:
+        """What a use of an object accesses behind its pointer."""
+        access, around = node.parent, node.parent.parent if node.parent is not None else None
+        if access is None or around is None or access.children[0] != node:
             return None
-        stored = [part for part in known if part.stores] or known
-        return AccessedElements(
-            frozenset().union(*(part.always for part in stored)),
-            frozenset().union(*(part.every for part in known)),
-            any(part.loads for part in known),
-            any(part.stores for part in known),
+        text, method = self.tree.text(access), "operator[]"
+        given = [text[text.find("[") + 1 : -1]]
+        if access.type == "field_expression" and around.type == "call_expression":
+            method, access = self.tree.text(access.children[2]), around
+        elif access.type == "call_expression":
+            method = "operator()"
+        elif access.type != "subscript_expression":
+            return None
+        if access.type == "call_expression":
+            given = [self.tree.text(one) for one in arguments_of(access)]
+        index = made.index(method, given, member)
+        return (
+            None if index is None else self._always_or_not(self._element(access, index, body), access, body)
         )
 
     def _function_of(self, call: Node) -> Node | None:
@@ -199,25 +260,48 @@ class Footprints:
     def _parts(self, body: Node, name: str, is_bytes: bool, depth: int) -> Iterator[AccessedElements | None]:
         """What each use of a pointer accesses; None for a use that is not known."""
         for node in walk(body):
-            if node.type != "identifier" or self.tree.text(node) != name or node.parent is None:
+            if node.type not in _NAMES or self.tree.text(node) != name or node.parent is None:
                 continue
             around, found = node.parent, None
             whole, moved = self._moved(node)
+            by, kind, variable = self._numbers(moved, node, body), *self._object_of(whole)
             is_given = whole.parent is not None and whole.parent.type == "argument_list"
             if around.type == "subscript_expression" and around.children[0] == node:
                 text = self.tree.text(around)
                 found = self._element(around, text[text.index("[") + 1 : text.rindex("]")], body)
             elif around.type == "pointer_expression" and around.children[0].type == "*":
                 found = self._element(around, "0", body)
+            elif kind:
+                found = _joined(list(self._of_object(kind, variable, body, depth)))
+                found = None if found is None or by is None else found.moved(by)
             elif is_given and whole.parent is not None and whole.parent.parent is not None:
                 place, call = whole.parent.named_children.index(whole), whole.parent.parent
                 found = self._copied(call, place) if is_bytes and whole == node else None
                 found = found or self.of_call(call, place, depth - 1)
-                by = self._numbers(moved, node, body)
                 found = None if found is None or by is None else found.moved(by)
-            if found is not None and not self._is_always(node, body):
-                found = AccessedElements(frozenset(), found.every, found.loads, found.stores)
-            yield found
+            yield self._always_or_not(found, node, body)
+
+    def _object_of(self, pointer: Node) -> tuple[str, str]:
+        """The type and the name of an object that is declared and made of a pointer alone; "" for none."""
+        around = pointer.parent
+        if around is not None and around.type == "parameter_declaration":
+            around = around.parent
+        if around is None or around.parent is None or len(around.named_children) != 1:
+            return "", ""
+        declarator, declaration = around.parent, around.parent.parent
+        is_one = declarator.type in ("function_declarator", "init_declarator")
+        if not is_one or declaration is None or declaration.type != "declaration":
+            return "", ""
+        kind = declaration.child_by_field_name("type")
+        return "" if kind is None else self.tree.text(kind), self.tree.text(declarator.children[0])
+
+    def _always_or_not(
+        self, found: AccessedElements | None, node: Node, body: Node
+    ) -> AccessedElements | None:
+        """What a part of a body accesses, of which no call need come there."""
+        if found is None or self._is_always(node, body):
+            return found
+        return AccessedElements(frozenset(), found.every, found.loads, found.stores)
 
     def _moved(self, node: Node) -> tuple[Node, str]:
         """`p + i` around a pointer, and by how many elements it is moved."""
@@ -300,6 +384,25 @@ class Footprints:
                 return False
             inner = outer
         return True
+
+
+def _joined(parts: Sequence[AccessedElements | None]) -> AccessedElements | None:
+    """What all these access; None if that is not known."""
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    stored = [part for part in known if part.stores] or known
+    return AccessedElements(
+        frozenset().union(*(part.always for part in stored)),
+        frozenset().union(*(part.every for part in known)),
+        any(part.loads for part in known),
+        any(part.stores for part in known),
+    )
+
+
+def _is_declared(name: Node) -> bool:
+    """Whether a name is that of the object in its declaration."""
+    return name.parent is not None and name.parent.child_by_field_name("declarator") == name
 
 
 def outside(node: Node, end: Node | None = None) -> Iterator[Node]:

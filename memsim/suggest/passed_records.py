@@ -1,5 +1,6 @@
 """Records that a kernel passes on: `f(p + 5 * i)`, where `f` reads or assigns five elements; and
-`f(p.at(i))`, where a member function of a parameter's class returns such a pointer.
+`f(p.at(i))`, where a member function of a parameter's class returns such a pointer. `T x(p + 5 * i);` is
+alike, whose constructor copies them.
 
 The record is moved by the warp, and `f` gets a copy of it. What is read is moved before the call, or before a
 loop around it in which the pointer stays the same, if the loop is entered; what is assigned, behind it.
@@ -29,10 +30,13 @@ class PassedRecords(ElementUses):
         """The records of arrays that waste sectors."""
         pointers = self.pointers(kernel)
         for call in walk(kernel):
-            plain = call.children and call.children[0].type in ("identifier", "template_function")
-            for place, node in enumerate(arguments_of(call)) if plain else ():
+            for place, node in enumerate(_given(call)):
                 base = self._member(node) or self._base(node, set(pointers))
-                elements = None if base is None else self.footprints.of_call(call, place)
+                elements = None
+                if base is not None and call.type == "call_expression":
+                    elements = self.footprints.of_call(call, place)
+                elif base is not None:
+                    elements = self.footprints.of_object(node)
                 if base is None or elements is None or elements.length is None:
                     continue
                 placed = self._placed(node, call, elements.stores)
@@ -68,8 +72,9 @@ class PassedRecords(ElementUses):
         return made[1] if bodies and simple == bodies and named == 2 else ""
 
     def _wastes(self, array: str, stores: bool) -> bool:
+        """Whether accesses to an array do, of whatever file the function is that makes them."""
         op = "store" if stores else "load"
-        sites = (one.array.split("|") for one in self.wasting if one.op == op)
+        sites = (one.array.split("|") for one in self.before.sites if one.op == op and self.is_bad(one))
         return any(array in (one, one.partition(".")[0]) for names in sites for one in names)
 
     def _placed(self, node: Node, call: Node, stores: bool) -> tuple[Node, str] | None:
@@ -119,3 +124,11 @@ class PassedRecords(ElementUses):
             return once
         stored = any(re.search(rf"\b{one}\s*\[[^;]*?\]\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)", code) for one in same)
         return not stored and (once or any("const" in self.types.get(one, "") for one in same))
+
+
+def _given(node: Node) -> list[Node]:
+    """What a call by name gives, or an object is made of that a declaration has."""
+    if node.type == "call_expression":
+        return arguments_of(node) if node.children[0].type in ("identifier", "template_function") else []
+    of_object = node.parent is not None and node.parent.type == "declaration" and len(node.children) == 2
+    return node.children[1].named_children if of_object else []

@@ -53,6 +53,11 @@ struct record_of_thread {
         __shared__ alignas(16) unit all[TILES][TILES < WARPS ? 1 : 32 * ROW + OF_WORD];
         return all[thread() / 32] + ((unsigned long long)first & (OF_WORD ? 3 : 0)) / sizeof(unit);
     }
+    // Room for where the record of each lane is in memory.
+    static __device__ __forceinline__ unit **own_starts() {
+        __shared__ unit *all[TILES][32];
+        return all[thread() / 32];
+    }
     // Whether a warp's active lanes have its tile to themselves: others have no lane 0. And, if a
     // function may be given ANY pointer, whether all can access the elements.
     static __device__ __forceinline__ bool together(unsigned lanes, const unit *at) {
@@ -90,25 +95,34 @@ struct record_of_thread {
             if (LOADS) __syncwarp(lanes);
             return;
         }
-        __shared__ unit *others[TILES][32];
-        unit **starts = others[thread() / 32];
+        unit **const starts = own_starts();
         if (!side_by_side) starts[lane] = at;
         __syncwarp(lanes);
+        // The units ahead of the first whole sector alone, so that each batch begins with one.
+        const unsigned of_sector = 32 / sizeof(unit);
+        const unsigned ahead = !side_by_side || count % of_sector != 0
+            ? 0 : (of_sector - (unsigned long long)first / sizeof(unit) % of_sector) % of_sector;
+        if (lane < ahead) {
+            unit *const staged = all + lane + lane / UNITS * (ROW - UNITS);
+            *(LOADS ? staged : first + lane) = *(LOADS ? first + lane : staged);
+        }
 #pragma unroll
         for (int begin = 0; begin < UNITS; begin += BATCH) {
             unit held[BATCH], *memory[BATCH], *staged[BATCH];
 #pragma unroll
             for (int one = 0; one < BATCH && begin + one < UNITS; ++one) {
-                const unsigned place = (begin + one) * count + lane, record = place / UNITS;
+                const unsigned place = ahead + (begin + one) * count + lane, record = place / UNITS;
                 memory[one] = side_by_side ? first + place : starts[record] + place % UNITS;
                 staged[one] = all + place + record * (ROW - UNITS);
             }
 #pragma unroll
             for (int one = 0; one < BATCH && begin + one < UNITS; ++one)
-                held[one] = LOADS ? *memory[one] : *staged[one];
+                if (begin + one < UNITS - 1 || lane + ahead < count)
+                    held[one] = LOADS ? *memory[one] : *staged[one];
 #pragma unroll
             for (int one = 0; one < BATCH && begin + one < UNITS; ++one)
-                *(LOADS ? staged[one] : memory[one]) = held[one];
+                if (begin + one < UNITS - 1 || lane + ahead < count)
+                    *(LOADS ? staged[one] : memory[one]) = held[one];
         }
         __syncwarp(lanes);
     }

@@ -204,6 +204,101 @@ def test_records_that_are_not_known_as_such_stay(tmp_path: Path, old: str, new: 
     assert not any(stays in cure.edit.new for cure in cures)
 
 
+CLASSES = """
+#include "classes.cuh"
+using three = fixed<float, 3>;
+template <int ROWS, int COLUMNS> class view {
+    float *data;
+public:
+    __device__ view(float *from) : data(from) {}
+    __device__ float operator()(int row, int column) const { return data[column * ROWS + row]; }
+    __device__ float &operator()(int row, int column) { return data[column * ROWS + row]; }
+    __device__ float last() const { return data[ROWS * COLUMNS - 1]; }
+};
+typedef view<2, 3> six;
+struct limits {
+    float low, high;
+    __device__ explicit limits(const float *from) : low(from[0]), high(from[1]) {}
+};
+__device__ float norm(const float *from) {
+    three one(from), two(from + 3);
+    float sum = 0;
+    for (int k = 0; k < 3; k++) sum += one[k] * two[k];
+    return sum;
+}
+__device__ float trace(six a) { return a(0, 0) + a(1, 1) * a.last(); }
+__device__ void filled(float *to, float value) {
+    six a(to);
+    for (int row = 0; row < 2; row++)
+        for (int column = 0; column < 3; column++) a(row, column) = value * row + column;
+}
+extern "C" __global__ void k(float *in, float *pairs, float *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    limits pair(pairs + 2 * i);
+    float value = norm(in + 6 * i);
+    value = min(max(value + trace(in + 6 * i), pair.low), pair.high);
+    filled(out + 6 * i, value);
+}
+"""
+FIXED = """
+template <typename T, int N> struct fixed {
+    __device__ fixed() {}
+    __device__ fixed(const T *values) { for (int i = 0; i < N; i++) data[i] = values[i]; }
+    template <typename U> __device__ fixed(const U *values) {
+        for (int i = 0; i < N; i++) data[i] = T(values[i]);
+    }
+    __device__ T &operator[](int i) { return data[i]; }
+    T data[N];
+};
+"""
+
+
+def objects(folder: Path, old: str, new: str) -> tuple[Job, tuple[Remapped, ...]]:
+    """What is written for a kernel whose functions make objects of pointers, once something is replaced."""
+    assert (CLASSES + FIXED).count(old) == 1
+    (folder / "k.cu").write_text(CLASSES.replace(old, new))
+    (folder / "classes.cuh").write_text(FIXED.replace(old, new))
+    draw = np.random.default_rng(5)
+    arrays = [draw.random(size * THREADS).astype(np.float32) for size in (6, 2, 6)]
+    job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (160, 1, 1)), [*arrays, THREADS])
+    return job, records_of_threads(job, analyzed(job))
+
+
+def test_records_of_which_objects_are_made(tmp_path: Path) -> None:
+    """Their constructors copy elements, in two halves, or keep the pointer, by which methods access them."""
+    job, (cure,) = objects(tmp_path, "int n", "int n")
+    for written in (
+        "limits pair(&pairs_passed0[0]);",
+        "norm(&in_passed1[0]);",
+        "trace(&in_passed2[0])",
+        "filled(&out_passed3[0], value);",
+    ):
+        assert written in cure.edit.new
+    assert cure.edit.new.count("record_at<6, 5>(in + 6 * i);") == 2
+    needless = [sum(site.needless_sectors for site in one.sites) for one in (cure.before, cure.analysis)]
+    assert needless[1] < needless[0] * 0.1
+    assert differing_results(job, cure.job) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stays"),
+    [
+        ("data[i] = T(values[i]);", "data[i] = T(values[i + 1]);", "norm(&in_passed"),  # which one is it?
+        ("data[i] = values[i];", "data[i] = values[(int)values[0] + i];", "norm(&in_passed"),
+        ("T data[N];\n};", "T data[N];\n};\ntemplate <int N> struct fixed<int, N> {};", "norm(&in_passed"),
+        ("return data[ROWS * COLUMNS - 1];", "return *(data + ROWS * COLUMNS - 1);", "trace(&in_passed"),
+        ("return a(0, 0) +", "six b = a; return a(0, 0) + b(1, 0) +", "trace(&in_passed"),
+        ("a(row, column) = value", "if (value > 0.5f) a(row, column) = value", "filled(&out_passed"),
+        ("low(from[0]), high(from[1])", "low(from[0]), high(from[low > 0])", "pair(&pairs_passed"),
+    ],
+)
+def test_objects_that_are_not_known_as_such_get_no_copy(
+    tmp_path: Path, old: str, new: str, stays: str
+) -> None:
+    assert not any(stays in cure.edit.new for cure in objects(tmp_path, old, new)[1])
+
+
 def test_wide_records_in_a_loop_that_lanes_leave_at_different_times(tmp_path: Path) -> None:
     """They have one room for all of them, of which no two parts of a warp have the same at a time."""
     text = """

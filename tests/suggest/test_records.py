@@ -123,6 +123,15 @@ def test_a_record_of_8_bytes_is_moved_as_one(tmp_path: Path) -> None:
     assert cure.analysis.wavefronts == 0
 
 
+def test_requests_begin_with_a_sector_wherever_the_records_of_a_warp_do(tmp_path: Path) -> None:
+    """Pairs of elements of rows of 65, of which every second one begins at 4 bytes of 8."""
+    job, (cure,) = cures(tmp_path, "int at = i / 32 * 65 + i % 32 * 2; out[i] = in[at] + in[at + 1];")
+    words = [one for one in cure.analysis.sites if one.array == "in" and one.width == 4]
+    assert sum(one.requests for one in words) == 3 * 3
+    assert not any(one.needless_sectors for one in words)
+    assert differing_results(job, cure.job) == ()
+
+
 @pytest.mark.parametrize(
     ("index", "is_near"), [("2 * i / 3", True), ("n - 1 - i", True), ("7 * i % n", False)]
 )

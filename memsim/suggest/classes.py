@@ -1,0 +1,73 @@
+"""Classes of a source, by name, with the arguments of their templates: an object may be made of a pointer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memsim.source.text import bracket_end, split, without_comments
+from memsim.source.values import constants, value_of
+from memsim.suggest.index_math import substituted
+
+DEPTH = 8  # of names for other types
+_NAMED = re.compile(r"(?:\w+::)*(?P<name>\w+)\s*(?:<(?P<given>.*)>)?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """text: of the class alone. values: its constants, and numbers that its template is given, by name."""
+
+    name: str
+    text: str
+    values: Mapping[str, int]
+
+    def index(self, method: str, given: Sequence[str], member: str) -> str | None:
+        """Which element behind a pointer that it has a method returns, in terms of what the method is given;
+        None where it does anything else.
+        """
+        found, values = set[str | None](), {name: f"{value}" for name, value in self.values.items()}
+        for head in re.finditer(rf"(?<![\w~]){re.escape(method)}\s*\(([^()]*)\)[\w\s]*\{{", self.text):
+            names = [re.findall(r"\w+", one)[-1] for one in split(head[1]) if one.strip()]
+            body = self.text[head.end() : bracket_end(self.text, head.end(), "{") - 1]
+            returned = re.fullmatch(rf"\s*return\s+{member}\s*\[(.*)\]\s*;\s*", body, re.DOTALL)
+            if len(names) == len(given):
+                values |= zip(names, given)
+                found.add(None if returned is None else substituted(returned[1], values, 1))
+        return found.pop() if len(found) == 1 else None
+
+
+def class_of(texts: tuple[str, ...], kind: str, known: Mapping[str, int]) -> Class | None:
+    """The class that a type is, by its own name or another; None unless texts define it once."""
+    code = _code_of(texts)
+    for _ in range(DEPTH):
+        named = _NAMED.fullmatch(re.sub(r"\b(?:const|struct|class)\b|&", "", kind).strip())
+        if named is None:
+            return None
+        name = named["name"]
+        same = re.findall(rf"\busing\s+{name}\s*=\s*([^;]+);|\btypedef\s+([^;{{}}]+?)\s+{name}\s*;", code)
+        if len(set(same)) == 1:
+            kind = "".join(same[0])
+            continue
+        template = r"(?:\btemplate\s*<(?P<parameters>[^<>]*)>\s*)?"
+        heads = re.finditer(
+            rf"{template}(?P<head>\b(?:struct|class)\s+{name}\b(?:\s*<[^;{{}}]*>)?[^;{{}}()=<>]*\{{)", code
+        )
+        found = [(one, end) for one in heads if (end := bracket_end(code, one.end(), "{"))]
+        if same or len(found) != 1:
+            return None
+        head, end = found[0]
+        text = f"{code[head.start('head') : end]};"
+        parameters = (
+            re.findall(r"\w+", one.partition("=")[0])[-1:] for one in split(head["parameters"] or "")
+        )
+        given = ((one, value_of(text, known)) for one, text in zip(parameters, split(named["given"] or "")))
+        values = {one[0]: value for one, value in given if one and value is not None}
+        return Class(name, text, {**values, **constants(text, {**known, **values})})
+    return None
+
+
+@lru_cache(maxsize=8)
+def _code_of(texts: tuple[str, ...]) -> str:
+    return "\n".join(map(without_comments, texts))
