@@ -296,7 +296,8 @@ def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
         return None
     rows = np.concatenate([analysis.requests_of_sites[number] for number in wide])
     narrow = analyze_trace(split_trace(analysis.trace, np.unique(analysis.trace.site[rows])), analysis.arch)
-    (own,) = (each for each in tiles(narrow) if each.name == tile.array)
+    named = (each for each in tiles(narrow) if each.name == tile.array)
+    (own,) = (each for each in named if 0 <= tile.first - each.first < each.size)
     own = replace(own, shape=tile.shape, constants=tile.constants)
     if tile.lines:
         part = tile.first - own.first, tile.first - own.first + tile.size

@@ -55,8 +55,8 @@ struct record_of_thread {
     }
     // Room for where the record of each lane is in memory.
     static __device__ __forceinline__ unit **own_starts() {
-        __shared__ unit *all[TILES][32];
-        return all[thread() / 32];
+        __shared__ unit *others[TILES][32];
+        return others[thread() / 32];
     }
     // Whether a warp's active lanes have its tile to themselves: others have no lane 0. And, if a
     // function may be given ANY pointer, whether all can access the elements.

@@ -12,6 +12,8 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.launch import Launch
 from memsim.suggest import Suggestions, suggest
 from memsim.suggest.global_accesses import fields, first_block
+from memsim.suggest.proposals import split
+from memsim.suggest.tiles import tiles
 from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import BLOCK_TRANSPOSE, Case, analyzed
 from tests.traces import Request, make_trace, site
@@ -59,6 +61,26 @@ extern "C" __global__ void k(const float4 *in, float4 *out) {
     found = suggested(Case(text, (32,), FLOATS), tmp_path)
     assert found.proposals
     assert found.split == ()
+
+
+def test_accesses_are_split_of_one_of_two_arrays_of_a_name(tmp_path: Path) -> None:
+    text = """
+__device__ float4 turned(float4 value, int t) {
+    __shared__ float4 tile[64];
+    tile[t] = value;
+    __syncthreads();
+    return tile[63 - t];
+}
+extern "C" __global__ void k(const float4 *in, float4 *out) {
+    __shared__ float4 tile[256];
+    int t = threadIdx.x;
+    for (int i = 0; i < 4; i++) tile[4 * t + i] = in[64 * i + t];
+    out[t] = turned(tile[255 - t], t);
+}
+"""
+    analysis = analyzed(Case(text, (64,), FLOATS).job(tmp_path))
+    found = [split(analysis, tile, 1000) for tile in tiles(analysis)]
+    assert {one.tile.size for one in found if one is not None} == {64 * 16, 256 * 16}
 
 
 RECORDS = """
