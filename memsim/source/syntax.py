@@ -3,9 +3,9 @@
 Macro calls on a line of their own without a semicolon (`DEFINE_KERNEL(add, +)`) are not C++ before
 preprocessing; they are hidden from the parser and returned beside the tree. So are macros behind a pointer's
 asterisk (`float *RESTRICT in`), macros for execution spaces before some types
-(`HOST_DEVICE vec<T, 4> zero()`), and attributes of kernels that the parser does not know
-(`__cluster_dims__(2)`). There is no preprocessing: both branches of an `#if` are in the tree, unless it cuts
-a declaration or a block (`memsim.source.text`).
+(`HOST_DEVICE vec<T, 4> zero()`), and attributes of kernels, and of shared arrays, that the parser does not
+know (`__cluster_dims__(2)`, `__align__(16)`). There is no preprocessing: both branches of an `#if` are in the
+tree, unless it cuts a declaration or a block (`memsim.source.text`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^)\n]*\))?((?:\\\r?\
 _LINE = re.compile(r'#line 1 "([^"]*)"')
 _GOES_ON = re.compile(rb"\s*(?:[{;,.<>=+\-*:?\d\"']|/[^/*])")
 _CALL = re.compile(rb"^[ \t]*(?P<name>[A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
-_ATTRIBUTE = re.compile(rb"\b__(?:cluster_dims|block_size|maxnreg)__\s*\(")
+_ATTRIBUTE = re.compile(
+    rb"\b__(?:cluster_dims|block_size|maxnreg)__\s*\("
+    rb"|(?<=__shared__\s)__align__\s*\(|\b__align__\s*\((?=[^()]*\)\s*__shared__)"
+)
 _SPECIFIER = b"inline"
 # A macro for `__host__ __device__` before a type that the parser would take for what it declares:
 # `HOST_DEVICE static vec<T, 4> zero()`, `HOST_DEVICE vec<T, 4> zero()`.

@@ -12,6 +12,7 @@ from memsim.document import plain
 from memsim.errors import MemsimError
 from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
+from memsim.suggest.asynchronous_copies import asynchronous_copies
 from memsim.suggest.field_by_field import kept_by_caller
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
 from memsim.suggest.halos import halos
@@ -233,12 +234,24 @@ def suggest(
     if not arrays:
         found = _with_other_cures(found, job)
     proposals = len(found.proposals)
+    if len(chosen) == 1 and chosen[0] > proposals + len(found.remapped):
+        found = _with_copies(found, job)
     if len(chosen) == 1 and proposals < chosen[0] <= proposals + len(found.remapped):
         remap = found.remapped[chosen[0] - proposals - 1]
         return replace(found, taken=remap, unproven="another proposal was selected")
     numbered = [_numbered(found, number) for number in chosen]
     proven = found if found.proof is not None else _proven(found, job, numbered)
-    return proven if chosen else replace(proven, taken=_first(proven))
+    proven = proven if chosen else replace(proven, taken=_first(proven))
+    if chosen or arrays or proven.pays:
+        return proven
+    proven = _with_copies(proven, job)
+    return replace(proven, taken=_first(proven))
+
+
+def _with_copies(found: Suggestions, job: Job | None) -> Suggestions:
+    """Adds asynchronous copies, which move the same bytes: where nothing else is worth an edit."""
+    copies = () if job is None else asynchronous_copies(job, found.analysis)
+    return replace(found, remapped=(*found.remapped, *copies))
 
 
 def _first(found: Suggestions) -> Proof | Remapped | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memsim.analysis import BADLY_COALESCED
+from memsim.estimated_time import time_change
 from memsim.suggest.proposals import LEAST_SAVED
 from memsim.suggest.prove import Proof
 from memsim.suggest.ranking import Verdict
@@ -96,6 +97,9 @@ def _saved_by_threads(change: Remapped, found: Suggestions) -> str:
     if saved <= 0:
         saved, of = wavefronts - wavefronts_now, f"of {wavefronts:,} shared wavefronts"
     gain = found.verdict_of(change)
+    if saved <= 0:
+        quicker = time_change(change.before.estimate, change.analysis.estimate)
+        return f"with {change.name} {quicker or 'the lower bound is lower'}{_unless_worth(gain)}"
     if gain is Verdict.SLOWER:
         return f"what saves {saved:,} {of}, {change.name}, is {gain.value}"
     return f"{saved:,} {of} are saved with {change.name}{_unless_worth(gain)}"

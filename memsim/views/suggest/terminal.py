@@ -254,8 +254,9 @@ def _paste(each: Proposal, names: Names) -> Iterator[str]:
 
 
 def _lines(edit: Edit, names: Names) -> Iterator[str]:
-    """The changed lines, old and new."""
-    for each in edit.lines[:MOST_LINES]:
+    """The changed lines, old and new, but for those of which only the indentation changes."""
+    lines = [one for one in edit.lines if one.old.strip() != one.new.strip()]
+    for each in lines[:MOST_LINES]:
         where = f"{names[each.file]}:{each.line}"
         new = each.new.split("\n")
         if new[0] == each.old:  # lines behind it
@@ -263,7 +264,7 @@ def _lines(edit: Edit, names: Names) -> Iterator[str]:
         else:
             yield f"{where}  - {each.old.strip()}"
         yield from (f"{'':{len(where)}}  + {line.strip()}" for line in new)
-    more = len(edit.lines) - MOST_LINES
+    more = len(lines) - MOST_LINES
     if more > 0:
         yield f"and {count(more, 'line')} more"
 
@@ -276,7 +277,7 @@ def _remapped(found: Remapped, number: int, names: Names) -> Iterator[str]:
         for (before, after), what in ((found.sectors, "global sectors"), (found.wavefronts, "wavefronts"))
         if before != after
     ]
-    yield f"   {', '.join(counts)}; compiled and replayed"
+    yield f"   {', '.join(counts)}{'; ' if counts else ''}compiled and replayed"
     if not found.before.bound.lacks:
         yield f"   bound {found.before.bound.cycles:,} {ARROW} {found.analysis.bound.cycles:,} cycles"
     yield from _time(found.before, found.analysis)

@@ -1,0 +1,222 @@
+"""Where a kernel's source stores elements of global memory to shared memory, and what copies them instead.
+
+`tile[i] = in[j];`, of vectors, too (`*(float4 *)&tile[i] = *(float4 *)&in[j];`), by a local variable that
+nothing else uses, and where a condition decides: `tile[i] = inside ? in[j] : 0;` copies if it holds, and else
+stores. Left out is what a copy cannot do: conversions, elements of other than 4, 8 or 16 bytes, and arrays
+that are read, or stored to otherwise, before the next barrier.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memsim.analysis import Analysis
+from memsim.job import Job
+from memsim.source.expressions import ELEMENT_BYTES
+from memsim.source.values import changes
+from memsim.suggest.c_text import EFFECT, names_in
+from memsim.suggest.kernel_tree import walk
+from memsim.suggest.pointers import PointerTree, assigned, bare, declarators, element_type
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+SIZES = (4, 8, 16)  # of a copy, in bytes
+#: What is not moved, and nothing over it, and what leaves a loop.
+STAYS = re.compile(
+    r"\b(?:asm|volatile|atomic\w*|__sync\w+|__threadfence\w*|return|goto|break|continue)\b|\bsync\s*\("
+)
+_LOOPS = re.compile(r"\b(?:for|while|do)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class TileStore:
+    """A statement that stores to an array of shared memory. copy: what takes its place, "" if it stays.
+    without: the declarator and the load of a local variable, which go.
+    """
+
+    statement: Node
+    array: str
+    copy: str = ""
+    without: tuple[Node, ...] = ()
+
+
+class TileCopies(PointerTree):
+    """A kernel's source, in which elements go from global to shared memory. conditions: that types have to
+    meet, in C.
+    """
+
+    def __init__(self, before: Analysis, job: Job) -> None:
+        super().__init__(before, job)
+        blocks = "|".join(re.findall(r"\bthread_block\s+(\w+)\s*[=(]", self.own_code)) or "$."
+        waits = r"__syncthreads\(\)", rf"(?:\w+::)*sync\((?:{blocks})\)", rf"(?:{blocks})\.sync\(\)"
+        self._barrier = re.compile(f"(?:{'|'.join(waits)});")
+        self.conditions = set[str]()
+
+    def stores(self) -> Iterator[TileStore]:
+        """The statements that store to shared memory, with what copies instead."""
+        for node in self.nodes:
+            left, mark, right = assigned(node)
+            element, statement = None if left is None or mark != "=" else self.element(left), node.parent
+            if element is None or element.space != "shared" or left is None or right is None:
+                continue
+            if statement is not None and statement.type == "expression_statement":
+                copied = self._copied(left, element.of, right, statement)
+                yield TileStore(statement, element.array, *(copied or ()))
+
+    def _copied(
+        self, to: Node, kind: str, value: Node, statement: Node
+    ) -> tuple[str, tuple[Node, ...]] | None:
+        """What copies a value to an element, and what goes for that; None if the value is no such element."""
+        value = bare(value)
+        element, left, right = self.element(value), self.tree.text(to), self.tree.text(value)
+        if element is not None and element.space == "global":
+            if element.of != kind or EFFECT.search(left + right) or not self._can_be_copied(kind):
+                return None
+            return (
+                f"__pipeline_memcpy_async({self.address(to)}, {self.address(value)}, sizeof({kind}));",
+                (),
+            )
+        if value.type == "conditional_expression":
+            condition, ways = self.tree.text(bare(value.children[0])), (value.children[2], value.children[4])
+            copies = [self._copied(to, kind, one, statement) for one in ways]
+            if not any(copies) or any(one is not None and one[1] for one in copies):
+                return None
+            one, two = (
+                f"{left} = {self.tree.text(way)};" if copy is None else copy[0]
+                for way, copy in zip(ways, copies)
+            )
+            return f"if ({condition}) {one} else {two}", ()
+        return self._held(to, kind, right, statement) if value.type == "identifier" else None
+
+    def _can_be_copied(self, kind: str) -> bool:
+        """Whether a type has the size of a copy; asserted, if that is not known here."""
+        sizes = {ELEMENT_BYTES[word] for word in kind.split() if word in ELEMENT_BYTES}
+        if sizes or not kind or "long" in kind:
+            return kind.startswith("long long") or ("long" not in kind and max(sizes, default=0) in SIZES)
+        size = " || ".join(f"sizeof({kind}) == {one}" for one in SIZES)
+        self.conditions.add(f"({size}) && alignof({kind}) == sizeof({kind})")
+        return True
+
+    def _held(self, to: Node, kind: str, name: str, statement: Node) -> tuple[str, tuple[Node, ...]] | None:
+        """What copies an element that a local variable has in between, which nothing else uses: from its
+        declaration on, from an assignment, or from one in an `if`.
+        """
+        block = statement.parent
+        inside = block.named_children if block is not None and block.type == "compound_statement" else []
+        ahead = [one for one in inside if one.end_byte <= statement.start_byte]
+        found = [each for one in ahead for each in declarators(one) if self.name(each) == name]
+        uses = self._uses(name, block) if block is not None and len(found) == 1 else []
+        places = [one for one in ahead if any(is_in(use, one) for use in uses)]
+        if not 2 <= len(uses) == len(places) + 1 <= 3:
+            return None
+        load, value, when, other = places[-1], found[0].child_by_field_name("value"), "", ""
+        if len(places) == 2:
+            then = load
+            if load.type == "if_statement" and value is not None and len(load.named_children) == 2:
+                condition, then = load.named_children
+                when, other = f"if {self.tree.text(condition)} ", self.tree.text(value)
+                then = then.named_children[0] if len(then.named_children) == 1 else then
+            then = then.named_children[0] if then.type == "expression_statement" else then
+            left, mark, value = assigned(then)
+            if left is None or self.tree.text(left) != name or mark != "=" or names_in(other):
+                return None
+        copied = None if value is None else self._copied(to, kind, value, statement)
+        names = (one for one in names_in(self.tree.text(load)) if one != name)
+        if copied is None or copied[1] or self._type_of(found[0]) not in (kind, "auto"):
+            return None
+        other = f" else {self.tree.text(to)} = {other};" if when else ""
+        still = self._is_still(load.end_byte, statement.start_byte, names)
+        return (f"{when}{copied[0]}{other}", (found[0], *places[1:])) if still else None
+
+    def _type_of(self, declarator: Node) -> str:
+        declared = declarator.parent or declarator
+        first = next(declarators(declared), declarator)
+        return element_type(self.tree.text(declared)[: first.start_byte - declared.start_byte])
+
+    def _is_still(self, start: int, end: int, names: Iterable[str]) -> bool:
+        """Whether what is loaded at a place may be loaded at another one behind it."""
+        code = self.code[start:end]
+        stored = (left for left, _, _ in map(assigned, self.nodes) if left and start <= left.start_byte < end)
+        known = all(self.is_own(left) or self.space(left) == "shared" for left in stored)
+        return known and not (
+            STAYS.search(code) or _LOOPS.search(code) or any(changes(name, code) for name in names)
+        )
+
+    def declared(self, nodes: Iterable[Node]) -> set[str]:
+        """The names that are declared in statements."""
+        return {self.name(one) for node in nodes for each in walk(node) for one in declarators(each)}
+
+    def _uses(self, name: str, block: Node) -> list[Node]:
+        """Where a block names a variable of its own, and no other one of that name inside."""
+        inside = [one for one in walk(block) if one.type == "declaration" and one.parent != block]
+        hidden = [one.parent for one in inside if one.parent and name in self.declared([one])]
+        found = (one for one in walk(block) if one.type == "identifier" and self.tree.text(one) == name)
+        return [use for use in found if not any(is_in(use, one) for one in hidden)]
+
+    def groups(self) -> dict[Node, list[TileStore]]:
+        """The barriers behind stores of which some become copies, each with its stores."""
+        found: dict[Node, list[TileStore]] = defaultdict(list)
+        for store in self.stores():
+            barrier = self._barrier_behind(store.statement)
+            if barrier is not None:
+                found[barrier].append(store)
+        sound = {barrier: list(self._sound(barrier, some)) for barrier, some in found.items()}
+        return {barrier: some for barrier, some in sound.items() if any(one.copy for one in some)}
+
+    def is_barrier(self, node: Node) -> bool:
+        """Whether all threads of a block wait for each other in a statement."""
+        return self._barrier.fullmatch("".join(self.code[slice(*node.byte_range)].split())) is not None
+
+    def _barrier_behind(self, node: Node | None) -> Node | None:
+        """The barrier that all threads come to next; None if something else may be before it."""
+        while node is not None and node.parent is not None and node != self.definition:
+            if node.parent.type == "compound_statement":
+                for one in (each for each in node.parent.named_children if each.start_byte >= node.end_byte):
+                    if self.is_barrier(one):
+                        return one
+                    if STAYS.search(self.code[slice(*one.byte_range)]):
+                        return None
+            node = node.parent
+        return None
+
+    def _sound(self, barrier: Node, some: list[TileStore]) -> Iterator[TileStore]:
+        """The stores before a barrier, copies to arrays of which nothing else is read or stored."""
+        outer = [_child_of(barrier.parent, one.statement) for one in some if one.copy]
+        start = min((one.start_byte for one in outer), default=barrier.start_byte)
+        near = {name: one for name, one in self.pointers.items() if one.space != "global"}
+        named = [one for one in self.nodes if one.type == "identifier" and self.tree.text(one) in near]
+        stored = [next(each for each in walk(one.statement) if each in named) for one in some]
+        between = (one for one in named if start <= one.start_byte < barrier.start_byte)
+        read = {near[self.tree.text(one)].array for one in between if one not in stored}
+        leaves = STAYS.search(self.code[start : barrier.start_byte])
+        for one in some:
+            plain = (each for each in some if each.array == one.array and not each.copy)
+            alone = all(_is_instead(each.statement, one.statement) for each in plain)
+            stays = leaves or not alone or one.array in read or "" in read
+            yield TileStore(one.statement, one.array) if stays else one
+
+
+def is_in(node: Node, outer: Node) -> bool:
+    """Whether a node is in another one, or is it."""
+    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
+
+
+def _child_of(block: Node | None, node: Node) -> Node:
+    """The statement of a block that a node is in."""
+    while node.parent is not None and node.parent != block:
+        node = node.parent
+    return node
+
+
+def _is_instead(one: Node, two: Node) -> bool:
+    """Whether of two statements never both are executed: in branches of one `if`."""
+    around = one.parent
+    while around is not None and not (around.type == "if_statement" and is_in(two, around)):
+        around = around.parent
+    other = None if around is None else around.child_by_field_name("alternative")
+    return other is not None and is_in(one, other) != is_in(two, other)
