@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -48,6 +48,9 @@ class KernelFile:
         Raises:
             MemsimError: as `memsim.load`; or the file has no such kernel, or several.
         """
+        if self.text is not None and self.name is not None and "<" in self.name:
+            with suppress(MemsimError):  # of a change the instance is compiled alone, if it can be
+                return self._module(arch, (self.name,))[self.name]
         loaded, key = _LOADED.get(), (self.whole, arch.name)
         made = loaded.get(key) if loaded is not None else None
         if made is None:
@@ -86,7 +89,7 @@ class KernelFile:
         options = absolute_paths(self.options, self.folder)
         return list(included_files(text, (self.folder / self.file).parent, options).values())
 
-    def _module(self, arch: Arch) -> Module:
+    def _module(self, arch: Arch, instances: tuple[str, ...] = ()) -> Module:
         from memsim.compile.compile_cache import what_is_read
         from memsim.compile.options import absolute_paths
 
@@ -99,7 +102,8 @@ class KernelFile:
             if read is not None:
                 key = repr((path.absolute(), read, confinement()))
                 return _module_once(path, options, self.compiler, arch.name, self.file, key)
-        return load(path, options, compiler=self.compiler, arch=arch.name, name=self.file, text=self.text)
+        how = {"compiler": self.compiler, "arch": arch.name, "name": self.file, "text": self.text}
+        return load(path, options, **how, instances=instances)
 
 
 _LOADED: ContextVar[dict[tuple[KernelFile, str], Module] | None] = ContextVar("_LOADED", default=None)

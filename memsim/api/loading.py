@@ -150,6 +150,7 @@ def load(
     arch: str | None = None,
     name: str | None = None,
     text: str | None = None,
+    instances: Sequence[str] = (),
 ) -> Module:
     """A module from CUDA source, PTX, or a file that holds machine code.
 
@@ -162,6 +163,7 @@ def load(
         arch: the chip to compile for, sm_90 if left out; of machine code, that of several which is wanted.
         name: what a source file is called; its path if left out.
         text: what a source file is taken to hold, instead of what it holds: a change that is not saved.
+        instances: of a source file's templates, instead of those that it launches.
 
     Raises:
         MemsimError: no such file, it does not compile, or it holds no kernel for the chip.
@@ -191,7 +193,7 @@ def load(
     if not file_exists(path):
         raise MemsimError(f"there is no file {path}")
     if path.suffix in SOURCE_SUFFIXES:
-        return _from_source(path, options, compiler, arch or SM_90.name, name, text)
+        return _from_source(path, options, compiler, arch or SM_90.name, name, text, instances)
     if text is not None:
         raise MemsimError(f"{path} is not a source file, so its text cannot be replaced")
     if options:

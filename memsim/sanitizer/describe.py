@@ -28,7 +28,7 @@ from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.sanitizer.skipped_barriers import SkippedBarrier, is_syncthreads
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
-from memsim.simt.control_graph import ControlGraph, reached_from
+from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
 from memsim.source.values import ArrayShape, array_shape
@@ -380,8 +380,7 @@ class Description:
     def leads_to(self, earlier: int, later: int) -> bool:
         """Whether a thread can come from one instruction to another."""
         start, end = self.graph.block_of(earlier), self.graph.block_of(later)
-        ways = self.graph.next_basic_blocks
-        return (start == end and earlier < later) or end in reached_from(ways[start], ways.__getitem__)
+        return (start == end and earlier < later) or bool(self.graph.behind[start] >> end & 1)
 
     def is_volatile(self, op: Op) -> bool:
         """Whether the source line of a load or store names what is declared volatile, or says so itself."""

@@ -113,23 +113,33 @@ class ControlGraph:
         of_text: dict[tuple[str, ...], list[int]] = {}
         for head, end in self.collectives.items():
             of_text.setdefault(tuple(op.text for op in self.ops[head + 1 : end]), []).append(head)
+        several = [heads for heads in of_text.values() if len(heads) > 1]
+        if not several:
+            return {}
+        behind = self.blocks_behind(
+            {
+                start: tuple(way for way in self._ways(self.ops[end - 1]) if way in self.basic_blocks)
+                for start, end in self.basic_blocks.items()
+            }
+        )
         found: dict[int, frozenset[int]] = {}
-        for heads in of_text.values():
-            if len(heads) > 1:
-                behind = {head: self._behind(head) for head in heads}
-                for head in heads:
-                    apart = {other for other in heads if head not in behind[other]} - behind[head]
-                    found[head] = frozenset(apart - {head})
+        for heads in several:
+            blocks = {head: self.block_of(head) for head in heads}
+            for head, block in blocks.items():
+                found[head] = frozenset(
+                    other
+                    for other, its in blocks.items()
+                    if other != head and not behind[its] >> block & 1 and not behind[block] >> its & 1
+                )
         return {head: others for head, others in found.items() if others}
 
-    def _behind(self, start: int) -> set[int]:
-        """The instructions that end basic blocks and are reached from one that does."""
-        ends = self.basic_blocks
+    def blocks_behind(self, following: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
+        """By basic block those that a way leads to from it, each as the bit of its first instruction.
 
-        def ways(last: int) -> set[int]:
-            return {ends[way] - 1 for way in self._ways(self.ops[last]) if way in ends}
-
-        return reached_from(ways(start), ways)
+        following: where each may lead.
+        """
+        at = self.backward(lambda start, behind: behind | 1 << start, 0, following)
+        return {start: reduce(or_, (at[way] for way in ways), 0) for start, ways in following.items()}
 
     def successors(self, op: Op) -> tuple[int, ...]:
         """The possible successors of an instruction that ends a basic block."""
@@ -204,6 +214,11 @@ class ControlGraph:
             start: tuple(dict.fromkeys(s for s in self.successors(self.ops[end - 1]) if s < count))
             for start, end in self.basic_blocks.items()
         }
+
+    @cached_property
+    def behind(self) -> dict[int, int]:
+        """As `blocks_behind`, on the ways of all lanes."""
+        return self.blocks_behind(self.next_basic_blocks)
 
     @cached_property
     def previous_basic_blocks(self) -> dict[int, list[int]]:

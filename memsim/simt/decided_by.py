@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
 
 from memsim.isa.op import Effect, Predicate
 from memsim.isa.program import GLOBAL, Op
@@ -71,33 +73,57 @@ def _tainted(
     computations makes such results of the registers that these write. Functions are followed from each call
     separately.
     """
-    entry: dict[Where, tuple[int, Guarded]] = {(0, ()): (0, {})}
+    entry: dict[Where, tuple[int, Guarded]] = {}
     found: dict[int, Op] = {}
-    work: list[Where] = list(entry)
+    work: list[tuple[int, int, Where]] = []  # basic blocks in the order of the code: few are entered twice
+    waiting: set[Where] = set()
+    order = count()
 
     def reach(place: Where, state: int, others: Guarded) -> None:
+        """On a way to a basic block registers hold this. Where one holds no such result on a way, it does so
+        under every guard."""
         before = entry.get(place)
         if before is not None:
-            state |= before[0]
-            others = {guard: slots & others.get(guard, 0) for guard, slots in before[1].items()}
+            held, kept = before
+            others = {
+                guard: (others.get(guard, 0) | ~state) & (kept.get(guard, 0) | ~held)
+                for guard in others.keys() | kept.keys()
+            }
+            state |= held
+        others = {guard: slots & state for guard, slots in others.items() if slots & state}
         if (state, others) != before:
             entry[place] = state, others
-            work.append(place)
+            if place not in waiting:
+                waiting.add(place)
+                heappush(work, (place[0], next(order), place))
 
+    def begins(op: Op) -> bool:
+        """May registers hold such a result from here on, where none does?"""
+        if op.index in sources:
+            return True
+        read = op.effect is Effect.MEMORY and bool(dirty)
+        return read and (meet(accessed.read(op), dirty) or meet(accessed.maps(op), dirty))
+
+    reach((0, ()), 0, {})
     while work:
-        start, callers = work.pop()
-        state, others = entry[start, callers]
+        *_, place = heappop(work)
+        waiting.discard(place)
+        start, callers = place
+        state, others = entry[place]
         ways = graph.following(start, callers)
+        ops = graph.block(start)
+        if not state:
+            ops = ops[next((at for at, op in enumerate(ops) if begins(op)), len(ops)) :]
         before = state  # of it the registers that depend on more than this basic block
-        for op in graph.block(start):
+        for op in ops:
             if op.effect is Effect.NONE:
                 continue
             held = state & ~others.get(op.guard, 0) if op.guard is not None else state
             if op.effect is Effect.CONTROL:
                 if op.reads & held & ~graph.program.barriers:
                     if (region := region_of(graph, op, callers)) is not None:
-                        for place in region.ends:
-                            reach(place, region.writes, {})
+                        for end in region.ends:
+                            reach(end, region.writes, {})
                     elif (region := uniform_region_of(graph, op, callers)) is not None:
                         state, others, ways = state | region.writes, {}, list(region.ends)
                     else:
@@ -122,8 +148,8 @@ def _tainted(
                 state &= ~op.writes
             elif op.guard.slot is None or not op.writes >> op.guard.slot & 1:
                 others = {**others, op.guard: others.get(op.guard, 0) | op.writes}
-        for place in ways:
-            reach(place, state, others)
+        for way in ways:
+            reach(way, state, others)
     return [found[index] for index in sorted(found)]
 
 

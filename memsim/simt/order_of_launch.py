@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import islice
 
 from memsim.arch.units import WORD
 from memsim.isa.memory_access import bytes_of_piece
@@ -48,7 +47,7 @@ def reasons_of_races(
     atomics make swap loops cost has limits.
     """
     parts = parts_of(reach)
-    ops, told = dataflow.ops, set[str]()
+    ops, told = dataflow.ops, set[tuple[str, str]]()
     ends = {loop.branch.index for loop in swap_loops(ops)}
     written = dataflow.places_written if reads_back else dataflow.places_written_elsewhere
 
@@ -65,13 +64,18 @@ def reasons_of_races(
         return tuple(decided_by(dataflow, (load,), in_parts))
 
     for race in races:
-        by_atomic = ("atomic", "shared") in ops[race.store].touches
-        found = (op for op in decided(race.load) if not (by_atomic and op.index in ends))
-        for op in islice(found, 1 if len(told) < MOST_REASONS else 0):
+        store, load = ops[race.store], ops[race.load]
+        lines = store.where, load.where  # which have many instructions, where loops are unrolled
+        if lines in told:
+            continue
+        by_atomic = ("atomic", "shared") in store.touches
+        op = next((op for op in decided(race.load) if not (by_atomic and op.index in ends)), None)
+        if op is not None:
             what = f"the {'branch' if op.effect is Effect.CONTROL else 'address'} at {op.where}"
-            reason = race.reason(ops[race.store].where, ops[race.load].where, what, by_atomic)
-            told.add(reason)
-            yield reason
+            told.add(lines)
+            yield race.reason(*lines, what, by_atomic)
+        if len(told) == MOST_REASONS:
+            return
 
 
 def listener_of_shared(
