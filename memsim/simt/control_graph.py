@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, reduce
+from heapq import heappop, heappush
+from itertools import count
 from operator import or_
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from memsim.isa.op import Barrier, Flow, Immediate, Predicate, Trait
 from memsim.isa.program import Op, Program
@@ -41,6 +44,36 @@ def reached_from(first: Iterable[Node], ways: Callable[[Node], Iterable[Node]]) 
         found |= new
         work += new
     return found
+
+
+class Sweeps(Generic[Node]):
+    """Basic blocks for which a fixed point is worked out, from one end of the code to the other, in sweeps.
+
+    In the order in which they are found, a function that many places call would be looked at after each.
+    """
+
+    def __init__(self, key: Callable[[Node], int]) -> None:
+        """key: where a block is in a sweep."""
+        self.key, self.sweep, self.at = key, 0, -sys.maxsize
+        self.waiting: set[Node] = set()
+        self.heap: list[tuple[int, int, int, Node]] = []
+        self.order = count()
+
+    def __bool__(self) -> bool:
+        return bool(self.heap)
+
+    def add(self, block: Node) -> None:
+        """It has to be looked at, once more; in the next sweep, if this one has passed it."""
+        if block not in self.waiting:
+            self.waiting.add(block)
+            key = self.key(block)
+            heappush(self.heap, (self.sweep + (key <= self.at), key, next(self.order), block))
+
+    def pop(self) -> Node:
+        """The next one."""
+        self.sweep, self.at, _, block = heappop(self.heap)
+        self.waiting.discard(block)
+        return block
 
 
 def barrier_slot(op: Op) -> int:
@@ -264,18 +297,21 @@ class ControlGraph:
         following = self.next_basic_blocks if following is None else following
         at = dict.fromkeys(following, nothing)
         before = turned(following)
-        work = sorted(at)
-        waiting = set(work)
+        behind: dict[tuple[int, ...], State] = {}  # of the same ways once: all returns lead to many places
+        work = Sweeps[int](lambda start: -start)
+        for start in at:
+            work.add(start)
         while work:
             start = work.pop()
-            waiting.discard(start)
-            found = transfer(start, reduce(or_, (at[one] for one in following[start]), nothing))
+            ways = following[start]
+            if ways not in behind:
+                behind[ways] = reduce(or_, (at[one] for one in ways), nothing)
+            found = transfer(start, behind[ways])
             if found != at[start]:
                 at[start] = found
                 for one in before[start]:
-                    if one not in waiting:
-                        waiting.add(one)
-                        work.append(one)
+                    behind.pop(following[one], None)
+                    work.add(one)
         return at
 
 

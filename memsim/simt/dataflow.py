@@ -102,6 +102,7 @@ class Dataflow(ControlGraph):
     def __init__(self, program: Program, functions_measured: bool = False) -> None:
         super().__init__(program)
         self.functions_measured = functions_measured
+        self._asked: tuple[object, ...] = ()
         self.pointers = -1
         self.spaces: Mapping[int, str] = {}
         self.same: dict[int, int] = {}
@@ -141,6 +142,10 @@ class Dataflow(ControlGraph):
         too; otherwise they are `passed` by. looked_at: slots whose values matter at other instructions, by
         the index of these; what they store matters, too, and who executes them.
         """
+        asked = pointers, same or {}, spaces or {}, every_branch, dict(looked_at or {})
+        if asked == self._asked:  # a launch is replayed several times
+            return self._needed_values
+        self._asked = asked
         self.spaces = spaces or {}
         self.pointers = pointers | ANYWHERE
         self.same = same or {}

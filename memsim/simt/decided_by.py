@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count
+from operator import itemgetter
 
 from memsim.isa.op import Effect, Predicate
 from memsim.isa.program import GLOBAL, Op
-from memsim.simt.control_graph import ControlGraph, Where
+from memsim.simt.control_graph import ControlGraph, Sweeps, Where
 from memsim.simt.harmless_branches import region_of, uniform_region_of
 from memsim.simt.pointer_roots import ANYWHERE
 
@@ -75,9 +74,7 @@ def _tainted(
     """
     entry: dict[Where, tuple[int, Guarded]] = {}
     found: dict[int, Op] = {}
-    work: list[tuple[int, int, Where]] = []  # basic blocks in the order of the code: few are entered twice
-    waiting: set[Where] = set()
-    order = count()
+    work = Sweeps[Where](itemgetter(0))
 
     def reach(place: Where, state: int, others: Guarded) -> None:
         """On a way to a basic block registers hold this. Where one holds no such result on a way, it does so
@@ -93,9 +90,7 @@ def _tainted(
         others = {guard: slots & state for guard, slots in others.items() if slots & state}
         if (state, others) != before:
             entry[place] = state, others
-            if place not in waiting:
-                waiting.add(place)
-                heappush(work, (place[0], next(order), place))
+            work.add(place)
 
     def begins(op: Op) -> bool:
         """May registers hold such a result from here on, where none does?"""
@@ -106,9 +101,7 @@ def _tainted(
 
     reach((0, ()), 0, {})
     while work:
-        *_, place = heappop(work)
-        waiting.discard(place)
-        start, callers = place
+        start, callers = place = work.pop()
         state, others = entry[place]
         ways = graph.following(start, callers)
         ops = graph.block(start)

@@ -4,9 +4,11 @@ addresses, by data flow.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from memsim.isa.op import Address, Constant, Effect, Flow, Predicate, Special, Symbolic, Trait, slots_of
 from memsim.isa.program import ALL_SPACES, LOCAL, Op, Program, spaces_read
-from memsim.simt.control_graph import ControlGraph, Where
+from memsim.simt.control_graph import ControlGraph, Sweeps, Where
 
 #: The root of an address of unknown origin: a pointer that was loaded from memory.
 ANYWHERE = 1
@@ -45,12 +47,13 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
         start: [_root_plan(op, general, symbols) for op in graph.block(start)] for start in graph.basic_blocks
     }
     called = (op.targets[0] for op in graph.ops if op.flow is Flow.CALL and op.targets)
-    work: list[Where] = [(0, ()), *((start, None) for start in called)]
-    for place in work:
+    work = Sweeps[Where](itemgetter(0))
+    first: list[Where] = [(0, ()), *((start, None) for start in called)]
+    for place in first:
         states.setdefault(place, {})
+        work.add(place)
     while work:
-        place = work.pop()
-        start, callers = place
+        start, callers = place = work.pop()
         state = dict(states[place])
         guarded: dict[Predicate, dict[int, int]] = {}  # the roots in a guard's lanes of what it wrote
         for index, (own, sources, targets, guard, address) in enumerate(plans[start], start):
@@ -86,7 +89,7 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
             known = states.get(way)
             if known is None:
                 states[way] = arrives
-                work.append(way)
+                work.add(way)
                 continue
             changed = False
             for slot, roots in arrives.items():
@@ -94,8 +97,8 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
                 if roots | before != before:
                     known[slot] = roots | before
                     changed = True
-            if changed and way not in work:
-                work.append(way)
+            if changed:
+                work.add(way)
     return found
 
 
