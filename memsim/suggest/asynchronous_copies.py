@@ -20,7 +20,7 @@ from memsim.sanitizer.hazards import RACE
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.kernel_tree import arguments_of, walk, with_pragmas
+from memsim.suggest.kernel_tree import walk, with_pragmas
 from memsim.suggest.pointers import NOTHING, assigned, declarators
 from memsim.suggest.proposals import LEAST_SAVED, fits, shared_end
 from memsim.suggest.prove import is_the_same, source_of
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 COPIED = "asynchronous copies to shared memory"
 AHEAD = "the next tile copied while one is used"
 HEADER = "cuda_pipeline.h"
-INDENT = "    "
 #: Why warps wait, where copies may gain: for what they load, and for those that do.
 WAITS = ("long_scoreboard", "barrier")
 #: What may read or write an array where no statement shows it.
@@ -74,8 +73,8 @@ class Asynchronous(TileCopies):
         made = [one for one in loops if one] or [list(self._waited_for(*one)) for one in groups.items()]
         if not made:
             return None
-        around = {one.parent for one in groups if one.parent is not None}
-        named = names_in(*map(self.tree.text, [*around, *map(_with_extents, self.arrays.values())]))
+        stored = (one.statement for some in groups.values() for one in some)
+        named = names_in(*map(self.tree.text, [*stored, *map(_with_extents, self.arrays.values())]))
         edit = self.edit([self._header(), *chain.from_iterable(made)], [*self.sizes, *named])
         for condition in sorted(self.conditions):
             edit = edit.asserting(condition)
@@ -148,35 +147,38 @@ class Asynchronous(TileCopies):
             return
         tile, more = (self._free(name, number) for name in ("tile", "more"))
         line, arrays = f"\n{self.indent(barrier.start_byte)}", {one.array for one in some}
+        deeper = self.indent(barrier.start_byte).removeprefix(self.indent(loop.start_byte)) or "    "
         start, end = (len(self.text[:place].rstrip()) for place in (ahead[0].start_byte, body.end_byte - 1))
-        changed = [
-            *self._replaced(some, INDENT, f"[{tile} % 2]"),
-            *map(self._gone, [*others, *steps]),
-            *self._named(arrays, [one.statement for one in some if not one.copy], f"[{tile} % 2]"),
-            *self._named(arrays, used, f"[({tile} + 1) % 2]"),
-        ]
-        for found in re.finditer(r"\n(?=[^\n#])", self.text[start:end]):
-            place = start + found.end()
-            if not any(one.start < place < one.end for one in changed):
-                changed.append(Replacement(place, place, INDENT))
         asked, waits = self.tree.text(condition), self.tree.text(barrier)
-        moved = "".join(f"\n{INDENT}{self.tree.text(one)}" for one in steps)
+        moved = "".join(f"\n{deeper}{self.tree.text(one)}" for one in steps)
         texts = (
             f"\n__pipeline_wait_prior(0);\n{waits}\nconst bool {more} = {asked};\nif ({more}) {{",
             f"__pipeline_commit();{moved}\n}}\nif ({tile} > 0) {{",
             f"\n}}\nif (!{more}) break;",
         )
         opening, between, closing = (one.replace("\n", line) for one in texts)
-        before = with_pragmas(self.text, loop.start_byte)
-        stop = next(one.start_byte for one in reversed(loop.children) if one.type == ")")
-        yield Replacement(before, before, f"unsigned {tile} = 0;\n{self.indent(loop.start_byte)}")
+        blank = re.compile(r"(?:[ \t]*\n(?=[ \t]*\n))*").match(self.text, barrier.end_byte)
+        changed = [
+            *self._replaced(some, deeper, f"[{tile} % 2]"),
+            *map(self._gone, [*others, *steps]),
+            *self._named(arrays, [one.statement for one in some if not one.copy], f"[{tile} % 2]"),
+            *self._named(arrays, used, f"[({tile} + 1) % 2]"),
+            Replacement(barrier.start_byte, blank.end() if blank else barrier.end_byte, between),
+        ]
+        for found in re.finditer(r"\n(?=[^\n#])", self.text[start:end]):
+            place = start + found.end()
+            if not any(one.start < place < one.end for one in changed):
+                changed.append(Replacement(place, place, deeper))
+        place = with_pragmas(self.text, loop.start_byte)
+        indent = self.indent(loop.start_byte).removeprefix(self.indent(place))
+        yield Replacement(place, place, f"{indent}unsigned {tile} = 0;\n{self.indent(place)}")
         yield Replacement(*condition.byte_range, "")
-        yield Replacement(stop, stop, f"{',' if update else ''} ++{tile}")
+        place = next(one.start_byte for one in reversed(loop.children) if one.type == ")")
+        yield Replacement(place, place, f"{',' if update else ''} ++{tile}")
         for place in {self.arrays[one].children[0].end_byte for one in arrays}:
             yield Replacement(place, place, "[2]")
         yield Replacement(start, start, opening)
         yield from changed
-        yield Replacement(*barrier.byte_range, between)
         yield Replacement(end, end, closing)
 
     def _free(self, name: str, number: int) -> str:
@@ -195,7 +197,7 @@ class Asynchronous(TileCopies):
 
     def _steps(self, names: list[str], behind: list[Node]) -> list[Node]:
         """The statements that only advance to the next tile, `A += BK;`. names: that are used to copy it."""
-        found, code = [], "\n".join(self._codes(behind))
+        found, code = [], ";\n".join(self._codes(behind))
         for one in behind:
             left, _, right = (
                 assigned(one.named_children[0]) if one.type == "expression_statement" else NOTHING
@@ -224,19 +226,12 @@ class Asynchronous(TileCopies):
         stored = sum(is_in(one.statement, loop) for one in self.stores())
         if (first, stored) != (len(some), len(some)) or first + then + len(tiles) != len(named):
             return False
-        passed = chain.from_iterable(arguments_of(call) for one in used for call in walk(one))
-        given = (self.pointed(one) for one in passed if self.element(one) is None)
-        if any(one is not None and one.array not in tiles for one in given):
+        targets = (left for one in used for left, _, _ in map(assigned, walk(one)) if left is not None)
+        if self.may_store(loop.start_byte, loop.end_byte, tiles) or not all(map(self.is_own, targets)):
             return False
-        for left, _, _ in (assigned(each) for one in (*ahead, *used) for each in walk(one)):
-            stores = (
-                left is not None and left.start_byte < used[0].start_byte and self.space(left) == "shared"
-            )
-            if left is not None and not stores and not self.is_own(left):
-                return False
         fields = (loop.child_by_field_name(name) for name in ("initializer", "condition", "update"))
         parts = [one for one in fields if one is not None]
-        copied, using = "\n".join(self._codes([*ahead, *parts])), "\n".join(self._codes(used))
+        copied, using = ";\n".join(self._codes([*ahead, *parts])), ";\n".join(self._codes(used))
         own, theirs = self.declared([*parts, *ahead]), self.declared(used)
         both = {*names_in(copied)} - theirs - tiles
         changed = {name for name in both if name in own or changes(name, copied)}

@@ -84,13 +84,13 @@ class PointerTree(KernelTree):
         moved = node.type == "binary_expression" and node.children[1].type in ("+", "-")
         if moved or node.type == "subscript_expression":
             return self.pointed(first)
-        cast = self._cast(node)
+        cast = self.cast(node)
         made = None if cast is None else self.pointed(cast[1])
         return (
             None if cast is None or made is None else Pointed(made.space, element_type(cast[0]), made.array)
         )
 
-    def _cast(self, node: Node) -> tuple[str, Node] | None:
+    def cast(self, node: Node) -> tuple[str, Node] | None:
         """To which pointer an expression casts, `float4 *`, and what; None of any other."""
         to, inside = "", arguments_of(node)
         if node.type == "cast_expression":
@@ -104,12 +104,14 @@ class PointerTree(KernelTree):
         node = bare(node)
         of_pointer = node.type == "pointer_expression"
         inside = bare(node.children[of_pointer])
-        cast = self._cast(inside)
+        cast = self.cast(inside)
         if not of_pointer and (cast is None or self.tree.text(node.children[1]) != "[0]"):
             return f"&{self.tree.text(node)}"
         while cast is not None:
             inside = bare(cast[1])
-            cast = self._cast(inside)
+            cast = self.cast(inside)
+        if inside.type == "pointer_expression" and inside.children[0].type == "&":
+            return f"&{self.tree.text(bare(inside.children[1]))}"
         return self.tree.text(inside)
 
     def element(self, node: Node) -> Pointed | None:

@@ -3,14 +3,15 @@
 `tile[i] = in[j];`, of vectors, too (`*(float4 *)&tile[i] = *(float4 *)&in[j];`), by a local variable that
 nothing else uses, and where a condition decides: `tile[i] = inside ? in[j] : 0;` copies if it holds, and else
 stores. Left out is what a copy cannot do: conversions, elements of other than 4, 8 or 16 bytes, and arrays
-that are read, or stored to otherwise, before the next barrier.
+that are read, or stored to otherwise, before the next barrier, and what might change in global memory until
+then.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
-from memsim.suggest.kernel_tree import walk
+from memsim.suggest.kernel_tree import arguments_of, walk
 from memsim.suggest.pointers import PointerTree, assigned, bare, declarators, element_type
 
 if TYPE_CHECKING:
@@ -141,11 +142,23 @@ class TileCopies(PointerTree):
     def _is_still(self, start: int, end: int, names: Iterable[str]) -> bool:
         """Whether what is loaded at a place may be loaded at another one behind it."""
         code = self.code[start:end]
-        stored = (left for left, _, _ in map(assigned, self.nodes) if left and start <= left.start_byte < end)
-        known = all(self.is_own(left) or self.space(left) == "shared" for left in stored)
-        return known and not (
-            STAYS.search(code) or _LOOPS.search(code) or any(changes(name, code) for name in names)
-        )
+        moves = STAYS.search(code) or _LOOPS.search(code) or any(changes(name, code) for name in names)
+        return not moves and not self.may_store(start, end)
+
+    def may_store(self, start: int, end: int, given: Container[str] = ()) -> bool:
+        """Whether code may store to global memory: by a statement, or by a function that is given a pointer
+        to other than these shared arrays.
+        """
+        for one in self.nodes:
+            left = assigned(one)[0] if start <= one.start_byte < end else None
+            if left is not None and not self.is_own(left) and self.space(left) != "shared":
+                return True
+            called = start <= one.start_byte < end and self.cast(one) is None
+            passed = arguments_of(one) if called else []
+            pointers = (self.pointed(each) for each in passed if self.element(each) is None)
+            if any(each is not None and each.array not in given for each in pointers):
+                return True
+        return False
 
     def declared(self, nodes: Iterable[Node]) -> set[str]:
         """The names that are declared in statements."""
@@ -193,7 +206,8 @@ class TileCopies(PointerTree):
         stored = [next(each for each in walk(one.statement) if each in named) for one in some]
         between = (one for one in named if start <= one.start_byte < barrier.start_byte)
         read = {near[self.tree.text(one)].array for one in between if one not in stored}
-        leaves = STAYS.search(self.code[start : barrier.start_byte])
+        leaves = STAYS.search(self.code[start : barrier.start_byte]) is not None
+        leaves = leaves or self.may_store(start, barrier.start_byte)
         for one in some:
             plain = (each for each in some if each.array == one.array and not each.copy)
             alone = all(_is_instead(each.statement, one.statement) for each in plain)

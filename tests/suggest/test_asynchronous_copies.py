@@ -22,6 +22,7 @@ from tests.suggest.kernels import analyzed
 
 ONCE = """
 #include <cuda_fp16.h>
+__device__ void store(float *to, int i) { to[i] = 1; }
 extern "C" __global__ void k(float *out, const float *in, const int *numbers, int n) {
     __shared__ __align__(16) float s[256];
     int t = threadIdx.x, i = blockIdx.x * 256 + t;
@@ -32,6 +33,7 @@ extern "C" __global__ void k(float *out, const float *in, const int *numbers, in
 """
 PRODUCT = """
 #define SIDE 16
+__device__ float store(float *to) { return *to = 1; }
 template <int COUNT>
 __global__ void k(float *C, const float *A, const float *B, int n) {
     __shared__ __align__(16) float a[SIDE][SIDE], b[SIDE][SIDE];
@@ -141,6 +143,8 @@ def test_elements_are_copied_and_waited_for(tmp_path: Path, body: str, requests:
         "float v = in[i]; s[t] = v; out[i] = v;",
         "float v = in[i]; out[i] = 1; s[t] = v;",
         "int j = i; float v = in[j]; j = 0; s[t] = v;",
+        "s[t] = in[i]; out[i] = 1;",
+        "s[t] = in[i]; store(out, i);",
         "s[t] = in[i]; if (i > n) return;",
         "int j = i; s[t] = in[j++];",
         "const float *from = n > 3 ? in : s; s[t] = from[t];",
@@ -225,6 +229,8 @@ def test_loops_of_other_forms(tmp_path: Path, old: str, new: str) -> None:
         ("    C[row", "    sum += a[0][0];\n    C[row"),  # used behind the loop
         ("sum += a", "if (k + i < n) sum += a"),  # of which tile?
         ("sum += a", "C[row * n] = sum += a"),
+        ("sum += a", "sum += store(C + row * n) * a"),
+        ("sum += a", "sum += b[0][i] += a"),
         ("sum += a", "b[0][i] = sum += a"),
         ("b[i][tx];\n", "b[i][tx];\n        if (sum > 1e9f) break;\n"),
         ("b[i][tx];\n", "b[i][tx];\n        row += sum > 1e9f;\n"),
