@@ -139,24 +139,27 @@ struct record_of_thread {
         if (thread() / 32 >= WARPS || (ANY && !__all_sync(lanes, __isGlobal(at))) || !take_room(lanes))
             return false;
         const unsigned count = __popc(lanes), lane = number(lanes);
+        const unsigned whole = count < UNITS ? 1 : count / UNITS; // records of a request, which none splits
         char *const room = record_room<WARPS>::of(thread() / 32);
         unit *const all = (unit *)room, **const starts = (unit **)(room + record_room<WARPS>::BYTES);
         starts[lane] = at;
         for (unsigned begin = 0; begin < count; begin += AT_ONCE) {
             const bool is_own = lane - begin < AT_ONCE;
             unit *const own = all + (lane - begin) * ROW;
-            const unsigned length = (count - begin < AT_ONCE ? count - begin : AT_ONCE) * UNITS;
+            const unsigned records = count - begin < AT_ONCE ? count - begin : AT_ONCE;
             if (!LOADS && is_own) {
 #pragma unroll
                 for (int one = 0; one < UNITS; ++one) own[one] = units[one];
             }
             __syncwarp(lanes);
-            for (unsigned place = lane; place < length; place += count) {
-                const unsigned record = place / UNITS;
-                unit *const memory = starts[begin + record] + place % UNITS;
-                unit *const staged = all + place + record * (ROW - UNITS);
-                *(LOADS ? staged : memory) = *(LOADS ? memory : staged);
-            }
+            for (unsigned first = 0; first < records; first += whole)
+                for (unsigned place = lane; place < whole * UNITS; place += count) {
+                    const unsigned record = first + place / UNITS;
+                    if (record >= records) break;
+                    unit *const memory = starts[begin + record] + place % UNITS;
+                    unit *const staged = all + record * ROW + place % UNITS;
+                    *(LOADS ? staged : memory) = *(LOADS ? memory : staged);
+                }
             __syncwarp(lanes);
             if (LOADS && is_own) {
 #pragma unroll

@@ -327,7 +327,7 @@ extern "C" __global__ void k(const double *in, const int *first, double *out, in
         sum(site.needless_sectors for site in one.sites if site.array == "in")
         for one in (cure.before, cure.analysis)
     ]
-    assert needless[1] < needless[0] * 0.1
+    assert needless[1] < needless[0] * 0.02  # no request has a part of a record
     assert differing_results(job, cure.job) == ()
     assert {one.outcome for one in at_other_values(job, cure) if one.name == "blockDim.x"} == {SAME}
 
