@@ -38,6 +38,8 @@ HEADER = "cuda_pipeline.h"
 WAITS = ("long_scoreboard", "barrier")
 #: What may read or write an array where no statement shows it.
 _HIDDEN = ("reference_declarator", "lambda_expression")
+#: What tensor cores get from shared memory, and make of it: nothing else is read or written.
+_PRODUCTS = re.compile(r'\basm\s+volatile\s*\(\s*"(?:ldmatrix|mma)\.sync\b[^;]*;[^";]*"')
 
 
 def asynchronous_copies(job: Job, before: Analysis) -> tuple[Remapped, ...]:
@@ -236,7 +238,7 @@ class Asynchronous(TileCopies):
         both = {*names_in(copied)} - theirs - tiles
         changed = {name for name in both if name in own or changes(name, copied)}
         return not (
-            STAYS.search(f"{copied}\n{using}")
+            STAYS.search(_PRODUCTS.sub("", f"{copied}\n{using}"))
             or changed & {*names_in(using)}
             or any(changes(name, using) for name in both - own)
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memsim.analysis import Analysis
 from memsim.errors import MemsimError
+from memsim.estimated_time import time_change
 from memsim.files import file_exists, read_bytes, read_text, write_text
 from memsim.job import Job
 from memsim.programs import run_program, text_of
@@ -106,7 +107,7 @@ def branch(job: Job, edit: Edit, name: str, message: str) -> str:
 def commit_message(
     before: Analysis, taken: Proof | Remapped, tried: Sequence[OtherValue], what: str, results: str
 ) -> str:
-    """What the change does, in counts before and after, and at which values it was tried.
+    """What the change does, in counts and estimated time before and after, and at which values it was tried.
 
     what: its name, in a line. results: in which sense they are the same.
     """
@@ -126,6 +127,7 @@ def commit_message(
         for name, old, new in counts
         if old is not None and new is not None and (old or new)
     ]
+    change = time_change(before.estimate, taken.analysis.estimate)
     same = [f"{each.name} = {each.value}" for each in tried if each.outcome == SAME]
     shape = "grid {}, block {}".format(*("x".join(map(str, each)) for each in (launch.grid, launch.block)))
     return "\n".join(
@@ -134,6 +136,7 @@ def commit_message(
             "",
             f"{before.trace.kernel}, {shape}, counted by memsim on {before.arch.name}:",
             *rows,
+            *([f"  time: {change}"] if change else ()),
             f"The results are {results}.",
             *([f"So are they at {', '.join(same)}."] if same else ()),
             *(f"The caller has to keep {each.told}." for each in taken.asks),

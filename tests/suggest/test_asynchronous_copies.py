@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from memsim.suggest.asynchronous_copies import AHEAD, COPIED, Asynchronous, asyn
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results, replay_job, with_text
 from memsim.suggest.threads import Remapped, replayed
+from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import analyzed
 
 ONCE = """
@@ -247,6 +249,33 @@ def test_one_buffer_where_two_would_be_wrong(tmp_path: Path, old: str, new: str)
     assert found[0] == COPIED
 
 
+@pytest.mark.parametrize(("also", "name"), [("", AHEAD), ('asm volatile("bar.warp.sync -1;");', COPIED)])
+def test_tensor_cores_read_a_tile(tmp_path: Path, also: str, name: str) -> None:
+    text = f"""
+#include <cuda_fp16.h>
+extern "C" __global__ void k(unsigned *out, const half *in, int n) {{
+    __shared__ __align__(16) half tile[16][16];
+    unsigned lane = threadIdx.x, sum = 0, r[4];
+    for (int i = 0; i < n; ++i) {{
+        *(float4 *)&tile[lane / 2][lane % 2 * 8] = *(const float4 *)&in[i * 256 + lane * 8];
+        __syncthreads();
+        unsigned at = (unsigned)__cvta_generic_to_shared(&tile[lane % 16][lane / 16 * 8]);
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%0, %1, %2, %3}}, [%4];\\n"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at));
+        {also}
+        sum = sum * 3 + r[0] + 5 * r[1] + 7 * r[2] + 9 * r[3];
+        __syncthreads();
+    }}
+    out[lane] = sum;
+}}
+"""
+    (tmp_path / "k.cu").write_text(text)
+    numbers = np.random.default_rng(1).random(4 * 256).astype(np.float16)
+    args = [np.zeros(32, np.uint32), numbers, 4]
+    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (32, 1, 1)), args)
+    assert edited(job).name == name
+
+
 def test_copies_that_nothing_waits_for_are_found(tmp_path: Path) -> None:
     """The emulator copies at once, so that results do not tell."""
     job = product(tmp_path)
@@ -264,6 +293,11 @@ def test_it_is_taken_where_nothing_else_pays_and_it_does(tmp_path: Path) -> None
     assert found.pays
     assert found.taken is not None and found.taken.name == AHEAD
     assert found.taken_numbers == (1,)
+    told = render(found)
+    assert re.match(rf"k<1>: no bank conflict, .*; with {AHEAD} about .* us -> .* us, \d+ % less", told)
+    assert "compiled and replayed" in told
+    assert not re.search(r"- (.+)\n +\+ \1\n", told)  # lines of which only the indentation changes
+    assert "+ unsigned tile = 0;" in told
     again = suggest(before, job, take=(1,))
     assert again.taken is not None and again.taken.edit == found.taken.edit
     outcomes = [one.outcome for one in at_other_values(job, found.taken)]
