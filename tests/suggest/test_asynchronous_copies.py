@@ -39,6 +39,7 @@ __device__ float store(float *to) { return *to = 1; }
 template <int COUNT>
 __global__ void k(float *C, const float *A, const float *B, int n) {
     __shared__ __align__(16) float a[SIDE][SIDE], b[SIDE][SIDE];
+    __shared__ float last;
     int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * SIDE + ty, column = blockIdx.x * SIDE + tx;
     float sum = 0;
     for (int k = 0; k < n; k += SIDE) {
@@ -150,6 +151,7 @@ def test_elements_are_copied_and_waited_for(tmp_path: Path, body: str, requests:
         "s[t] = in[i]; if (i > n) return;",
         "int j = i; s[t] = in[j++];",
         "const float *from = n > 3 ? in : s; s[t] = from[t];",
+        "const float *from = in; if (n > 3) from = s; s[t] = from[t];",
         "((half *)s)[t] = ((const half *)in)[t];",
         "((volatile float *)s)[t] = in[t];",
     ],
@@ -231,6 +233,7 @@ def test_loops_of_other_forms(tmp_path: Path, old: str, new: str) -> None:
         ("    C[row", "    sum += a[0][0];\n    C[row"),  # used behind the loop
         ("sum += a", "if (k + i < n) sum += a"),  # of which tile?
         ("sum += a", "C[row * n] = sum += a"),
+        ("sum += a", "sum += last = a"),
         ("sum += a", "sum += store(C + row * n) * a"),
         ("sum += a", "sum += b[0][i] += a"),
         ("sum += a", "b[0][i] = sum += a"),
