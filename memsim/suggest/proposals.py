@@ -100,7 +100,7 @@ def advise(
     macros: integer macros of the compiler's command line. arguments: integer ones of the kernel, by name.
     """
     chosen = frozenset(arrays)
-    found = [tile for tile in tiles(analysis, macros) if not chosen or tile.name in chosen]
+    found = [tile for tile in tiles(analysis, macros) if not chosen or chosen & {tile.name, tile.array}]
     return tuple(each for tile in found for each in _of_array(analysis, tile, arguments or {}))
 
 
@@ -296,7 +296,7 @@ def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
         return None
     rows = np.concatenate([analysis.requests_of_sites[number] for number in wide])
     narrow = analyze_trace(split_trace(analysis.trace, np.unique(analysis.trace.site[rows])), analysis.arch)
-    named = (each for each in tiles(narrow) if each.name == tile.array)
+    named = (each for each in tiles(narrow) if each.array == tile.array)
     (own,) = (each for each in named if 0 <= tile.first - each.first < each.size)
     own = replace(own, shape=tile.shape, constants=tile.constants)
     if tile.lines:

@@ -47,6 +47,7 @@ from memsim.suggest.suggestions_document import (
     staging_part,
 )
 from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumber, total
+from memsim.suggest.tiles import tiles
 from memsim.suggest.transposed import is_staged, transposed
 from memsim.time.quick_estimate import estimate
 
@@ -212,6 +213,7 @@ def suggest(
         MemsimError: no such array or proposal, or proposals that cannot be combined.
     """
     names = {name for name, space, _, _ in analysis.trace.arrays if space == "shared"}
+    names |= {tile.name for tile in tiles(analysis)} if arrays else set()
     for name in arrays:
         if name not in names:
             near = get_close_matches(name, names, n=1)

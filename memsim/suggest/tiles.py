@@ -4,7 +4,7 @@ be changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,9 +27,9 @@ class Tile:
     with its requests; copies: those that read global memory for it. width: bytes of the widest access;
     narrowest: of the narrowest. declared: bytes of an element as the source or a sketch has it, 0 if unknown.
     used: end of the highest access, from the array's start; the array's end if not all places are known.
-    why_not: why no other layout can be tried, "" if it can. lines: of a pointer's view of the array, those
-    that access it, by file; empty if all do. array: the array's name; `name` is the view's. carving: the
-    pointer to the array's beginning that a view is at or behind.
+    why_not: why no other layout can be tried, "" if it can. lines: of a pointer's view of the array, or of
+    one of several of its name, those that access it, by file; empty if all do. array: the array's name;
+    `name` is the view's. carving: the pointer to the array's beginning that a view is at or behind.
     """
 
     name: str
@@ -57,21 +57,41 @@ class Tile:
 
 
 def tiles(analysis: Analysis, macros: Mapping[str, int] | None = None) -> tuple[Tile, ...]:
-    """The shared arrays that rows of the analysis name, by address.
+    """The shared arrays that rows of the analysis name, by address; the second of a name is `name#2`.
 
     macros: integer macros of the compiler's command line.
     """
     arrays = [entry for entry in analysis.trace.arrays if entry[1] == "shared" and entry[3] > 0]
-    found = (_tile(analysis, name, first, size, macros or {}) for name, _, first, size in arrays)
-    return tuple(tile for tile in found if tile.sites)
+    found = [_tile(analysis, name, first, size, macros or {}) for name, _, first, size in arrays]
+    return tuple(_told_apart(analysis, [tile for tile in found if tile.sites]))
+
+
+def _told_apart(analysis: Analysis, found: Sequence[Tile]) -> Iterator[Tile]:
+    """Arrays, those of one name by numbers and by the lines that access them."""
+    names = [tile.array for tile in found]
+    for place, tile in enumerate(found):
+        if names.count(tile.array) > 1:
+            sites = (analysis.sites[number] for number in tile.sites)
+            number = 1 + names[:place].count(tile.array)
+            name = f"{tile.array}#{number}" if number > 1 else tile.array
+            tile = replace(tile, name=name, lines=frozenset((site.file, site.line) for site in sites))
+        yield tile
 
 
 def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[str, int]) -> Tile:
     trace = analysis.trace
+    has_namesake = sum(entry[:2] == (name, "shared") for entry in trace.arrays) > 1
+
+    def is_elsewhere(number: int) -> bool:
+        """Whether all requests are of an array of another function that has the same name."""
+        rows = analysis.requests_of_sites[number]
+        places = trace.addresses[rows][trace.active[rows]]
+        return has_namesake and len(places) > 0 and not ((first <= places) & (places < first + size)).any()
+
     sites = [
         number
         for number, site in enumerate(analysis.sites)
-        if site.space == "shared" and name in site.array.split("|")
+        if site.space == "shared" and name in site.array.split("|") and not is_elsewhere(number)
     ]
     widths = [analysis.sites[number].width for number in sites]
     none = np.zeros(0, np.int64)

@@ -114,18 +114,18 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
     found = []
     for file, text in analysis.trace.sources.items():
         lines = [line for name, line in accesses if name == file]
-        for declaration in declarations(text, tile.name, tile.size, tile.constants, tile.types):
+        for declaration in declarations(text, tile.array, tile.size, tile.constants, tile.types):
             first, last = (text.count("\n", 0, place) + 1 for place in declaration.scope)
             inside = sum(first <= line <= last for line in lines)
             code = without_comments(text)
             local = constants(code[: declaration.name[0]], last=True)
             known = {**(arguments or {}), **constants(code), **local, **tile.constants}
             body = body_of(code, analysis.trace.kernel)
-            finder = Finder(code, tile.name, declaration, tile.types, known, body)
+            finder = Finder(code, tile.array, declaration, tile.types, known, body)
             uses, twins = tuple(finder.uses()), tuple(finder.twins())
             launches = tuple(_launch_bytes(code, analysis.trace.kernel)) if declaration.dynamic else ()
             made = Writing(
-                tile.name,
+                tile.array,
                 file,
                 text,
                 code,
@@ -139,7 +139,7 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
                 finder.functions,
             )
             if declaration.dynamic and not made.elements:
-                behind = accessor(code, body, tile.name, analysis.trace.sources, frozenset(accesses))
+                behind = accessor(code, body, tile.array, analysis.trace.sources, frozenset(accesses))
                 made = replace(made, accessor=behind)
             found.append((inside, made))
     return max(found, key=lambda entry: entry[0])[1] if found else None

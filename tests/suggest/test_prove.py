@@ -48,6 +48,35 @@ def test_where_the_compiler_joins_other_loads_the_replay_counts(tmp_path: Path) 
     assert counted == [64, swizzle.counted["tile"]]
 
 
+def test_arrays_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    """Each in a function of its own; a column of both is in one bank."""
+    text = """
+__device__ float turned(float value, int t) {
+    __shared__ float tile[32][32];
+    tile[t % 32][t / 32] = value;
+    __syncthreads();
+    return tile[t / 32][t % 32];
+}
+extern "C" __global__ void k(const float *in, float *out) {
+    __shared__ float tile[32][32];
+    int t = threadIdx.x;
+    tile[t % 32][t / 32] = in[t];
+    __syncthreads();
+    out[t] = turned(tile[t / 32][t % 32], t);
+}
+"""
+    arrays = ((1024, "float32"), (1024, "float32"))
+    job = Case(text, (1024,), arrays).job(tmp_path)
+    found = suggest(analyzed(job), job)
+    assert found.proof is not None
+    assert found.proof.before == {"tile": 1056, "tile#2": 1056}
+    assert found.proof.counted == found.proof.forecast == {"tile": 64, "tile#2": 64}
+    assert found.proof.edit.new.count("float tile[32][32 + 1];") == 2
+    assert differing_results(job, found.proof.job) == ()
+    (other,) = suggest(analyzed(job), job, arrays=("tile#2",)).advice
+    assert other.tile.first == 4096
+
+
 @pytest.mark.slow
 def test_what_was_not_replayed_is_called_a_forecast(tmp_path: Path) -> None:
     job = transpose("float tile[32][32]").job(tmp_path)
