@@ -15,7 +15,7 @@ from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
-from memsim.time.launch_survey import Progress
+from memsim.time.launch_survey import Patience, Progress
 from memsim.trace.record import Recorder
 
 #: Requests to global memory that are kept, 300 bytes each. Accesses that make more get the mean cost.
@@ -57,7 +57,9 @@ class StreamRecorder(Recorder):
     which not all requests were kept; beyond: those of them that made too many.
     """
 
-    def __init__(self, per_block: int, chosen: np.ndarray, *how: Any, **more: Any) -> None:
+    def __init__(
+        self, per_block: int, chosen: np.ndarray, patience: Patience, *how: Any, **more: Any
+    ) -> None:
         super().__init__(*how, **more)
         self.per_block, self.chosen = per_block, chosen
         self.stretches_run: list[tuple[int, int, int]] = []  # start, stop, number of the mask
@@ -66,7 +68,7 @@ class StreamRecorder(Recorder):
         self.rows: np.ndarray = np.zeros((0, 0), np.int64)
         self.stop = 0
         self.kept: list[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-        self.progress = Progress()
+        self.progress = Progress(patience)
         self.kept_requests = 0
         self.incomplete: set[int] = set()
         self.beyond: set[int] = set()

@@ -5,6 +5,7 @@ asks first for each part of memory.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from memsim.access import Chunk, Site, SiteAccess, Stretches
 from memsim.arch.units import WARP
+from memsim.errors import MemsimError
 from memsim.state.parts import Mask, Part
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
@@ -33,10 +35,33 @@ SLICE_BITS, SLICES = 8, 96
 ATOMICS = frozenset({"atomic", "reduction"})
 
 
+TAKES_LONG = "it takes longer than this report; `memsim time` does it"
+
+
+class Patience:
+    """How many stretches of instructions are still followed. An emulator's work goes by these: warps that do
+    the same are one.
+    """
+
+    def __init__(self, stretches: float = math.inf) -> None:
+        self.left = stretches
+
+    def follow(self) -> None:
+        """One more.
+
+        Raises:
+            MemsimError: there were as many as it was given.
+        """
+        self.left -= 1
+        if self.left < 0:
+            raise MemsimError(TAKES_LONG)
+
+
 class Progress:
     """How many instructions each warp of a chunk has executed. done: int64 [blocks, warps]."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: Patience) -> None:
+        self.patience = patience
         self.done: np.ndarray = np.zeros((0, 0), np.int64)
         self.known: dict[int, np.ndarray] = {}
 
@@ -45,7 +70,12 @@ class Progress:
         self.done, self.known = np.zeros((blocks, warps), np.int64), {}
 
     def executed(self, count: int, mask: Mask) -> np.ndarray:
-        """The warps in a mask execute so many instructions; those warps, bool [blocks, warps]."""
+        """The warps in a mask execute so many instructions; those warps, bool [blocks, warps].
+
+        Raises:
+            MemsimError: it takes too long.
+        """
+        self.patience.follow()
         key = mask.uid if isinstance(mask, Part) else 0
         if key not in self.known:
             self.known[key] = np.broadcast_to(to_words(mask), self.done.shape) != 0
@@ -81,10 +111,10 @@ class LaunchSurvey(Recorder):
     turns: of atomics, by the slice of L2 that takes them.
     """
 
-    def __init__(self, blocks: int, wave: int) -> None:
+    def __init__(self, blocks: int, wave: int, patience: Patience) -> None:
         super().__init__()
         self.work = np.zeros(blocks, np.int64)
-        self.wave, self.progress = wave, Progress()
+        self.wave, self.progress = wave, Progress(patience)
         self.kept: list[tuple[np.ndarray, np.ndarray]] = []
         self.surveyed = 0
         self.is_whole = True

@@ -36,7 +36,7 @@ from memsim.time.handovers import HandoverRecorder
 from memsim.time.hardware_units import NEVER
 from memsim.time.l1_cache import AccessKind, CachedRequests, cached_requests, l1_bytes
 from memsim.time.latencies import Latencies
-from memsim.time.launch_survey import FirstTouches, LaunchSurvey, busiest_blocks
+from memsim.time.launch_survey import FirstTouches, LaunchSurvey, Patience, busiest_blocks
 from memsim.time.multiprocessor import ABLATIONS, REASONS, IssuedInstruction, Multiprocessor, Setup
 from memsim.time.repeated_states import run_to_end
 from memsim.time.resident_warps import LaunchedBlocks
@@ -179,13 +179,20 @@ class PreparedTime:
     """A launch, some blocks of which were replayed, to be timed with several settings."""
 
     def __init__(
-        self, job: Job, whole: Trace | None = None, new_memory: Callable[[], Memory] | None = None
+        self,
+        job: Job,
+        whole: Trace | None = None,
+        new_memory: Callable[[], Memory] | None = None,
+        patience: Patience | None = None,
     ) -> None:
-        """whole: the launch's trace, if there is one. new_memory: makes that of a replay."""
+        """whole: the launch's trace, if there is one. new_memory: makes that of a replay. patience: with
+        replays; None: any.
+        """
         chip = job.arch
         if chip.rates != MEASURED:
             raise MemsimError(f"the time of a launch is not known on {chip}: nothing was measured there")
         self.job, self.chip, self.new_memory = job, chip, new_memory
+        self.patience = patience or Patience()
         kernel, launch = job.loaded, job.launch
         self.whole = trace_job(job, memory=self.memory()) if whole is None else whole
         self.ops: tuple[Op, ...] = kernel.executable.program.ops
@@ -243,7 +250,7 @@ class PreparedTime:
         are_few = launch.blocks * of_block <= MOST_WEIGHED
         blocks = launch.blocks if are_few and not self.whole.blocks_alike else min(launch.blocks, wave)
         blocks = min(whole_clusters(blocks, launch.grid, self.cluster), launch.blocks)
-        survey = LaunchSurvey(blocks, wave)
+        survey = LaunchSurvey(blocks, wave, self.patience)
         if blocks * of_block <= MOST_OF_WAVE:
             self.listen(survey, np.arange(blocks), every_branch=True)
         else:
@@ -259,7 +266,7 @@ class PreparedTime:
 
     def replay(self, numbers: np.ndarray) -> tuple[StreamRecorder, Trace]:
         """Replay some blocks."""
-        recorder = StreamRecorder(self.job.launch.warps, numbers, SameCost(self.chip))
+        recorder = StreamRecorder(self.job.launch.warps, numbers, self.patience, SameCost(self.chip))
         self.handovers = HandoverRecorder(recorder) if self.hands_over else None
         run = np.unique(self.clusters_of(numbers))
         return recorder, self.listen(recorder, run, every_branch=True, order=self.handovers)
@@ -306,6 +313,13 @@ class PreparedTime:
                 kinds[op] = AccessKind(counts.op, counts.width, is_past, is_local, "LU" in modifiers)
         warps = self.job.launch.warps * self.resident
         return cached_requests(self.recorder.global_requests(), kinds, self.l1_bytes, warps, self.touches)
+
+    @property
+    def looked_up(self) -> int:
+        """Lines of L1 that the requests which were kept ask for, each of which is looked up in turn."""
+        every = (row for rows in self.analysis.instructions for row in rows)
+        kept = (row for row in every if row.address // SIZE not in self.recorder.incomplete)
+        return sum(row.counts.lines or 0 for row in kept)
 
     @cached_property
     def touches(self) -> FirstTouches:

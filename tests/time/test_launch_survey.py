@@ -14,6 +14,7 @@ from memsim.time.launch_survey import (
     SLICES,
     FirstTouches,
     LaunchSurvey,
+    Patience,
     busiest_blocks,
     part_of,
     slice_of,
@@ -81,7 +82,7 @@ def test_some_sectors_come_with_their_neighbours_however_far_pairs_are_apart(apa
 
 
 def test_a_slice_of_l2_takes_the_atomics_of_its_256_bytes() -> None:
-    survey = LaunchSurvey(1, 1)
+    survey = LaunchSurvey(1, 1, Patience())
     assert survey.hottest == 0.0
     survey.take_turns(np.zeros(32, np.int64), 0 * LANES)
     survey.take_turns(np.zeros(32, np.int64), 128 + 4 * LANES)

@@ -15,7 +15,7 @@ from lab.time.run_time import timed_lines
 from memsim.arch import get_arch
 from memsim.data import data_folder
 from memsim.time.latencies import Latencies
-from memsim.time.launch_survey import BESIDE_FOUND, LaunchSurvey
+from memsim.time.launch_survey import BESIDE_FOUND, LaunchSurvey, Patience
 from memsim.validate.device import slug
 
 MEASURED: dict[str, Any] = json.loads(
@@ -91,7 +91,7 @@ def test_atomics_of_all_multiprocessors_take_turns_at_slices() -> None:
     requests, ratios = 132 * 8 * 16, []
     rng = np.random.default_rng(1)
     for one in profiled("histogram"):
-        survey, some = LaunchSurvey(1, 1), 200
+        survey, some = LaunchSurvey(1, 1, Patience()), 200
         address = 4 * rng.integers(0, one["words"], 32 * some)
         survey.take_turns(np.repeat(np.arange(some), 32), address)
         turns = survey.turns.max() * requests / some
