@@ -311,8 +311,10 @@ def _pair(folder: Path, name: str, jobs: tuple[Job, Job], told: dict[str, Any]) 
     said = {"of": name.partition("|")[0], "kernel": jobs[0].name, "change": change, "pays": told["pays"][0]}
     bound = [before.bound.cycles, after.bound.cycles]
     stem = "".join(letter if letter.isalnum() else "_" for letter in name)
-    write_pair(folder, stem, jobs)
-    (folder / f"{stem}.json").write_text(json.dumps(said | {"estimated": times, "bound": bound}), "utf-8")
+    with suppress(ValueError):  # arguments that time_pairs.cu cannot make
+        write_pair(folder, stem, jobs)
+        text = json.dumps(said | {"estimated": times, "bound": bound})
+        (folder / f"{stem}.json").write_text(text, "utf-8")
 
 
 def _keep(folder: Path, name: str, job: Job) -> None:

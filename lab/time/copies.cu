@@ -40,6 +40,10 @@ int main() {
         {"words_far", 4, 8, 4096, 4, 16384, 64, 32},     {"words_of_8_same", 4, 8, 4096, 0, 16384, 32, 32},
         {"words_again", 4, 32, 0, 4, 128, 0, 0},         {"words_in_rows_again", 4, 8, 4096, 4, 16384, 0, 32},
         {"words_scattered", 4, 8, 4096, 4, 16384, 32, 132}, {"words_column", 4, 1, 4096, 0, 131072, 32, 4},
+        {"words_in_halves", 4, 16, 4096, 4, 8192, 64, 64},  {"words_in_halves_again", 4, 16, 4096, 4, 8192, 0, 64},
+        {"words_halves_apart", 4, 16, 4096, 4, 8192, 128, 64}, {"words_second", 4, 32, 0, 8, 256, 4096, 0},
+        {"words_second_again", 4, 32, 0, 8, 256, 0, 0},      {"words_in_fours", 4, 4, 4096, 4, 32768, 16, 16},
+        {"words_fours_apart", 4, 4, 4096, 4, 32768, 128, 16}, {"words_shifted", 4, 32, 0, 4, 2048 + 16, 128, 0},
     };
     CHECK(cudaFuncSetAttribute(copies<16>, cudaFuncAttributeMaxDynamicSharedMemorySize, 131072));
     CHECK(cudaFuncSetAttribute(copies<4>, cudaFuncAttributeMaxDynamicSharedMemorySize, 131072));

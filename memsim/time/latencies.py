@@ -14,6 +14,7 @@ SHARING = "loads and stores of many multiprocessors, timed (H200)"
 TINY = "launches of 1 to 1,000 blocks that do next to nothing, profiled (H200)"
 FIRST = "what a launch does for the first time, timed (H200)"
 COPIED = "sectors that L2 saw of products by TMA, profiled (H200) ?"
+COPIES = "wavefronts of copies, profiled (H200)"
 BULK = "copies in bulk and mbarriers, timed (H200)"
 SET_BY_BULK = "chosen so that copies in bulk and mbarriers take what they were timed to take (H200) ?"
 SEEN = "sectors that L2 saw of half of the catalogue, profiled (H100, H200) ?"
@@ -82,6 +83,7 @@ class Latencies:
     phase_check: int = _cycles(33, "from its wavefront to the result of a wait for what is over", BULK)
     handed_over: int = _cycles(28, "from the end of a phase to the result of those who wait for it", BULK)
     met: int = _cycles(44, "from the last arrival at a cluster's barrier to the next issue", BULK)
+    commit: int = _cycles(4, "of the data stage for the end of a group of copies (cp.async)", COPIES)
     mbarrier: int = _cycles(4, "of the data stage for an operation on an mbarrier", SET_BY_BULK)
     bulk_copy: int = _cycles(3, "of the engine of bulk copies for each, beside its lines", BULK)
     bulk_line: int = _cycles(120, "hundredths, of 128 bytes from L2 by copies in bulk", BULK)

@@ -38,6 +38,8 @@ _NOT_MODELLED = {
 }
 #: Modifiers of atomics that fail where others were first: a launch on a chip takes ten times as long.
 _SWAPS = frozenset(("CAS", "CAST"))
+#: Ends a group of copies to shared memory (`cp.async.commit_group`).
+COMMIT = "LDGDEPBAR"
 #: What warps hand over to each other, and what waits for it: in memory, and at the barrier of a cluster.
 _AT_MBARRIERS = frozenset(("SYNCS", "ARRIVES"))
 _BULK = frozenset("UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED".split())
@@ -281,7 +283,9 @@ def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
         one.fences = set_to.fence
     one.is_copy, one.is_product = opcode == "LDGSTS", opcode in _PRODUCTS
     one.hands_over, one.follows_copies = opcode in HANDOVERS, opcode == "ARRIVES"
-    one.closes = opcode in ("LDGDEPBAR", "UTMACMDFLUSH") or (one.is_product and "gsb0" in op.text)
+    one.closes = opcode in (COMMIT, "UTMACMDFLUSH") or (one.is_product and "gsb0" in op.text)
+    if opcode == COMMIT:
+        one.pipe, one.busy, one.wavefronts = "memory", 1, set_to.commit * PARTS
 
 
 def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencies) -> None:
@@ -299,8 +303,9 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
     if row.space == "shared":
         if one.is_copy:
             one.copied += _parts(row.wavefronts, times)
-        else:
-            one.wavefronts += _parts(row.wavefronts, times)
+        else:  # one without an active lane takes one, too
+            idle = 0 if row.requests is None else row.instructions - row.requests
+            one.wavefronts += _parts((row.wavefronts or 0) + idle, times)
             is_atomic = "atomic" in row.op or "reduction" in row.op
             swaps = is_atomic and "CAS" in op.form.modifiers
             atomic = set_to.swap_shared if swaps else set_to.atomic_shared
