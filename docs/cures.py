@@ -1,8 +1,8 @@
 """The tables of docs/cures.md: what `memsim suggest` writes for public kernels, and what a GPU says.
 
 `tools/public_cures.py` recorded docs/validation/cures_development.jsonl and those beside it, a line for each
-launch; docs/validation/cures_gpu.json and cures_gpu_public.json have the
-times of pairs of kernels, before and after a change.
+launch; docs/validation/cures_gpu.json and those beside it have the times of pairs of kernels, before and
+after a change.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 from memsim.suggest.other_values import REFUSED, SAME
+from memsim.suggest.proposals import LEAST_SAVED
 from memsim.suggest.ranking import Verdict
 from memsim.suggest.suggestions import SECTOR_UNITS
 from memsim.views.plain import table
@@ -37,6 +38,8 @@ CAUSES = {
     "staging": "staging in shared memory is shown, to be done by hand",
     "lanes": "another order of lanes is shown, and no rule writes it",
 }
+#: Of a pair, what is estimated with what was learnt from it.
+SINCE = "estimated since"
 WRITTEN = "an edit is written that removes a part"
 NOTHING = "nothing is shown"
 ASKED = "whole, if the caller keeps the data so"
@@ -189,11 +192,11 @@ def _unit(kind: str) -> str:
 
 
 def on_a_gpu(name: str) -> str:
-    """A row for each pair that was timed, those first of which memsim had said that the change pays."""
-    path = FOLDER / name
-    if not path.exists():
-        return "Not measured yet.\n"
-    measured = json.loads(path.read_text("utf-8"))
+    """A row for each pair that was timed, those first of which memsim had said that the change pays.
+
+    Of one that was measured to learn from it, what is estimated since.
+    """
+    measured = json.loads((FOLDER / name).read_text("utf-8"))
     pairs = [pair for pair in measured["pairs"] if "cold" in pair]
     pays, not_worth = ([pair for pair in pairs if pair["pays"] is which] for which in (True, False))
     rows = [
@@ -205,16 +208,27 @@ def on_a_gpu(name: str) -> str:
             _change(pair["cold"]),
             _change(pair["warm"]),
             "yes" if pair["same"] else "**no**",
+            *([_change(second * 1e6 for second in pair[SINCE])] if SINCE in pair else []),
         )
         for pair in (*pays, *not_worth)
     ]
-    headings = ("kernel", "of", "change", "estimated, us", "cold L2, us", "warm L2, us", "same results")
+    since = [pair for pair in pairs if SINCE in pair]
+    headings = ["kernel", "of", "change", "estimated, us", "cold L2, us", "warm L2, us", "same results"]
+    headings += ["estimated since"] if since else []
     said = [
         f"On {measured['gpu']}, of {len(pays)} changes that come first and are said to pay {_faster(pays)}.",
         f"Of {len(not_worth)} that are said not to be worth an edit, {_faster(not_worth)}.",
         f"Results differ in {sum(not pair['same'] for pair in pairs)} of {len(pairs)}.",
     ]
-    return f"{' '.join(said)}\n\n{table(headings, rows, 'lllrrrr')}\n"
+    if since:
+        kept = [pair for pair in since if pair["pays"] and _saves(*pair[SINCE])]
+        said.append(f"As it is estimated since, {len(kept)} are proposed; of these {_faster(kept)}.")
+    return f"{' '.join(said)}\n\n{table(headings, rows, 'lllrrrr' + 'r' * bool(since))}\n"
+
+
+def _saves(before: float, after: float) -> bool:
+    """Whether it is enough that code which is harder to read is proposed."""
+    return (before - after) * LEAST_SAVED >= before
 
 
 def _change(times: Iterable[float]) -> str:
@@ -238,4 +252,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "cures of fifth set": lambda: kernels("fifth set, first contact"),
     "cures on a GPU": lambda: on_a_gpu("cures_gpu.json"),
     "public cures on a GPU": lambda: on_a_gpu("cures_gpu_public.json"),
+    "halves on a GPU": lambda: on_a_gpu("cures_gpu_halves.json"),
+    "copies on a GPU": lambda: on_a_gpu("cures_gpu_copies.json"),
 }
