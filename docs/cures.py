@@ -39,7 +39,7 @@ CAUSES = {
     "lanes": "another order of lanes is shown, and no rule writes it",
 }
 #: Of a pair, what is estimated with what was learnt from it.
-SINCE = "estimated since"
+SINCE, SINCE_WARM = "estimated since", "estimated since, with a warm L2"
 WRITTEN = "an edit is written that removes a part"
 NOTHING = "nothing is shown"
 ASKED = "whole, if the caller keeps the data so"
@@ -208,22 +208,28 @@ def on_a_gpu(name: str) -> str:
             _change(pair["cold"]),
             _change(pair["warm"]),
             "yes" if pair["same"] else "**no**",
-            *([_change(second * 1e6 for second in pair[SINCE])] if SINCE in pair else []),
+            *(_change(second * 1e6 for second in pair[one]) for one in (SINCE, SINCE_WARM) if one in pair),
         )
         for pair in (*pays, *not_worth)
     ]
     since = [pair for pair in pairs if SINCE in pair]
     headings = ["kernel", "of", "change", "estimated, us", "cold L2, us", "warm L2, us", "same results"]
-    headings += ["estimated since"] if since else []
+    headings += [SINCE, SINCE_WARM] if since else []
     said = [
         f"On {measured['gpu']}, of {len(pays)} changes that come first and are said to pay {_faster(pays)}.",
         f"Of {len(not_worth)} that are said not to be worth an edit, {_faster(not_worth)}.",
         f"Results differ in {sum(not pair['same'] for pair in pairs)} of {len(pairs)}.",
     ]
     if since:
-        kept = [pair for pair in since if pair["pays"] and _saves(*pair[SINCE])]
-        said.append(f"As it is estimated since, {len(kept)} are proposed; of these {_faster(kept)}.")
-    return f"{' '.join(said)}\n\n{table(headings, rows, 'lllrrrr' + 'r' * bool(since))}\n"
+        kept = [
+            pair
+            for pair in since
+            if pair["pays"] and _saves(*pair[SINCE]) and pair[SINCE_WARM][1] <= pair[SINCE_WARM][0]
+        ]
+        said.append(
+            f"As it is estimated since, with both, {len(kept)} are proposed; of these {_faster(kept)}."
+        )
+    return f"{' '.join(said)}\n\n{table(headings, rows, 'lllrrrr' + 'rr' * bool(since))}\n"
 
 
 def _saves(before: float, after: float) -> bool:

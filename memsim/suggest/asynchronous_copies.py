@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.api.sanitizing import sanitize_job
+from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.sanitizer.hazards import RACE
 from memsim.source.values import changes
@@ -27,6 +28,8 @@ from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.ranking import MARGIN, Verdict, verdict
 from memsim.suggest.threads import Remapped, replayed
 from memsim.suggest.tile_copies import STAYS, TileCopies, TileStore, is_in
+from memsim.time.behind_l1 import WARM
+from memsim.time.quick_estimate import estimate
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -46,7 +49,8 @@ def asynchronous_copies(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The kernel with such copies, compiled and replayed, if it is worth an edit and has the same results.
 
     With two buffers where a loop allows them, else with copies that are waited for at once. Of the estimated
-    time one of `LEAST_SAVED` parts has to be saved: such code is harder to read.
+    time one of `LEAST_SAVED` parts has to be saved: such code is harder to read. With a warm L2 cache, where
+    there is less to wait for, nothing may be lost.
     """
     if source_of(job) is None or not before.arch.widths("global", "cp_async"):
         return ()
@@ -57,11 +61,20 @@ def asynchronous_copies(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     done = None if found is None else replayed(found[0], job, before, found[1], helping=False)
     if done is None or not done.is_known or verdict(before, done.analysis) is not Verdict.WORTH:
         return ()
-    times = [None if one is None else one.elapsed for one in (before.estimate, done.analysis.estimate)]
-    if times[0] and times[1] and (times[0] - times[1]) * LEAST_SAVED < times[0]:
+    if not _is_less(before.estimate, done.analysis.estimate, 1 / LEAST_SAVED):
+        return ()
+    warm = [estimate(one, made.trace, l2=WARM) for one, made in ((job, before), (done.job, done.analysis))]
+    if not _is_less(warm[0], warm[1], 0):
         return ()
     unordered = sanitize_job(done.job, tools=(RACE,)).findings  # as copies that nothing waits for
     return (done,) if not unordered and is_the_same(job, done.job) else ()
+
+
+def _is_less(before: EstimatedTime | None, after: EstimatedTime | None, share: float) -> bool:
+    """Whether a time is less by such a share, as far as it is known."""
+    if before is None or after is None or before.elapsed is None or after.elapsed is None:
+        return True
+    return before.elapsed - after.elapsed >= share * before.elapsed
 
 
 class Asynchronous(TileCopies):

@@ -13,7 +13,7 @@ from memsim.errors import MemsimError
 from memsim.estimated_time import Effort, EstimatedTime, StallShare
 from memsim.job import Job
 from memsim.state.launch_memory import Memory
-from memsim.time.behind_l1 import WARM
+from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.launch_survey import TAKES_LONG, Patience
 from memsim.time.predict_time import PROJECTS_ERROR, LaunchTime, PreparedTime
 from memsim.trace.trace import Trace, TraceSource
@@ -34,20 +34,21 @@ def estimate(
     whole: Trace | None = None,
     effort: Effort = "quick",
     new_memory: Callable[[], Memory] | None = None,
+    l2: str = COLD,
 ) -> EstimatedTime | None:
     """The time of a launch in a line, or why it is not estimated; None: it has no machine code.
 
-    whole: its trace, if there is one already. new_memory: as in `PreparedTime`. With a cold L2 cache.
+    whole: its trace, if there is one already. new_memory: as in `PreparedTime`. l2: "cold" or "warm".
     """
     if isinstance(job.kernel, TraceSource) or job.loaded.resources is None:
         return None
     try:
         if effort == "whole":
-            return told(PreparedTime(job, whole, new_memory).predict())
+            return told(PreparedTime(job, whole, new_memory).predict(l2))
         prepared = PreparedTime(job, whole, new_memory, Patience(MOST_STRETCHES))
         if prepared.looked_up > MOST_LINES:
             return EstimatedTime(unknown=TAKES_LONG)
-        return told(prepared.predict(most_issues=MOST_ISSUES, most_whole=0))
+        return told(prepared.predict(l2, most_issues=MOST_ISSUES, most_whole=0))
     except MemsimError as error:
         return EstimatedTime(unknown=error.message)
 
