@@ -48,10 +48,10 @@ class KernelFile:
         Raises:
             MemsimError: as `memsim.load`; or the file has no such kernel, or several.
         """
-        if self.text is not None and self.name is not None and "<" in self.name:
+        loaded, key = _LOADED.get(), (self.whole, arch.name)
+        if loaded is None and self.text is not None and self.name is not None and "<" in self.name:
             with suppress(MemsimError):  # of a change the instance is compiled alone, if it can be
                 return self._module(arch, (self.name,))[self.name]
-        loaded, key = _LOADED.get(), (self.whole, arch.name)
         made = loaded.get(key) if loaded is not None else None
         if made is None:
             made = self._module(arch)
