@@ -55,8 +55,10 @@ class Edit:
     def asserting(self, condition: str) -> Edit:
         """With a line behind the declaration that compiles only where a condition holds."""
         first = self.text.rfind("\n", 0, self.declared) + 1
-        indent = re.match(r"[ \t]*", self.text[first:])
-        line = f'\n{indent[0] if indent else ""}static_assert({condition}, "of this layout");'
+        own = re.findall(r"\A[ \t]*", self.text[first:])
+        behind = re.findall(r"\A[^\n]*\n([ \t]*)[^\s}]", self.text[self.declared :])  # deeper in a block
+        indent = max(own + behind, key=len)
+        line = f'\n{indent}static_assert({condition}, "of this layout");'
         added = Replacement(self.declared, self.declared, line)
         in_order = sorted([*self.replacements, added], key=lambda each: (each.start, each.end))
         return replace(

@@ -361,3 +361,9 @@ def test_what_a_warm_cache_makes_slower_is_not_proposed(tmp_path: Path) -> None:
 def test_a_copy_that_saves_nothing_is_not_proposed(tmp_path: Path) -> None:
     job = once(tmp_path, "s[t] = in[i];")
     assert asynchronous_copies(job, replay_job(job)) == ()
+
+
+def test_what_it_asserts_is_indented_as_the_kernels_statements(tmp_path: Path) -> None:
+    found = Asynchronous(analyzed(job := product(tmp_path)), job).edited()
+    assert found is not None
+    assert '{\n    static_assert(SIDE == 16, "of this layout");\n' in found[1].asserting("SIDE == 16").new
