@@ -29,6 +29,7 @@ HALVES = {
     "fourth set, first contact": "cures_fourth_first.jsonl",
     "fourth set": "cures_fourth.jsonl",
     "fifth set, first contact": "cures_fifth_first.jsonl",
+    "fifth set": "cures_fifth.jsonl",
 }
 #: What is shown for a kernel without a whole cure, the most telling first, and what that means.
 CAUSES = {
@@ -255,7 +256,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "cures of held out, opened": lambda: kernels("held out, opened"),
     "cures of third set": lambda: kernels("third set"),
     "cures of fourth set": lambda: kernels("fourth set"),
-    "cures of fifth set": lambda: kernels("fifth set, first contact"),
+    "cures of fifth set": lambda: kernels("fifth set"),
     "cures on a GPU": lambda: on_a_gpu("cures_gpu.json"),
     "public cures on a GPU": lambda: on_a_gpu("cures_gpu_public.json"),
     "halves on a GPU": lambda: on_a_gpu("cures_gpu_halves.json"),
