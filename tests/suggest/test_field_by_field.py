@@ -67,6 +67,7 @@ def kept(folder: Path, text: str, args: Sequence[Any] = (), name: str = "k") -> 
     return job, list(kept_by_caller(job, analyzed(job)))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "text, name, new, sectors",
     [

@@ -281,6 +281,7 @@ def test_records_of_which_objects_are_made(tmp_path: Path) -> None:
     assert differing_results(job, cure.job) == ()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("old", "new", "stays"),
     [

@@ -60,6 +60,7 @@ def test_an_array_as_long_as_its_rows_grows_with_them(tmp_path: Path) -> None:
     assert "float s[8 * 68];" in done.edit.new and done.wavefronts == (48, 32)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

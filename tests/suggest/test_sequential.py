@@ -70,6 +70,7 @@ MASKED = TESTED.replace("(threadIdx.x % (2 * s) == 0)", "((threadIdx.x & (2 * s 
 LARGEST = PLACES.replace("x[i] += x[i + s]", "x[i] = max(x[i], x[s + i])")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "text, new",
     [
