@@ -1,5 +1,5 @@
 // How fast copies to shared memory are (`cp.async`), by what their lanes ask for and where they write it
-// (docs/validation/bulk_copies.json).
+// (docs/validation/copies.json; the first 17 forms in bulk_copies.json, too).
 #include "clocked.cuh"
 
 // Warps copy `rounds` times 8 pieces of BYTES a lane, two groups under way. Lane l of warp w copies in step i from

@@ -297,20 +297,15 @@ class ControlGraph:
         following = self.next_basic_blocks if following is None else following
         at = dict.fromkeys(following, nothing)
         before = turned(following)
-        behind: dict[tuple[int, ...], State] = {}  # of the same ways once: all returns lead to many places
         work = Sweeps[int](lambda start: -start)
         for start in at:
             work.add(start)
         while work:
             start = work.pop()
-            ways = following[start]
-            if ways not in behind:
-                behind[ways] = reduce(or_, (at[one] for one in ways), nothing)
-            found = transfer(start, behind[ways])
+            found = transfer(start, reduce(or_, (at[one] for one in following[start]), nothing))
             if found != at[start]:
                 at[start] = found
                 for one in before[start]:
-                    behind.pop(following[one], None)
                     work.add(one)
         return at
 

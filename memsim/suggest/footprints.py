@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from memsim.source.syntax import Tree, parse
 from memsim.source.values import changes, initializers, value_of
 from memsim.suggest.classes import Class, class_of
-from memsim.suggest.kernel_tree import arguments_of, body_of, walk
+from memsim.suggest.kernel_tree import arguments_of, bare, body_of, walk
 from memsim.suggest.loops import LEAVES, loop_of
 
 if TYPE_CHECKING:
@@ -361,10 +361,7 @@ class Footprints:
         kinds = "if_statement", "binary_expression", "conditional_expression"
         if node.type not in kinds or not may_be_left_out(node, part):
             return ""
-        asked = node.child_by_field_name("condition") or node.children[0]
-        if asked.type in ("condition_clause", "parenthesized_expression"):
-            asked = asked.named_children[0]
-        condition = self.tree.text(asked)
+        condition = self.tree.text(bare(node.child_by_field_name("condition") or node.children[0]))
         names = set(re.findall(r"[A-Za-z_]\w*", condition))
         if not names or not names <= self.compiled:
             return ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memsim.source.syntax import Tree
 from memsim.suggest.footprints import outside
 from memsim.suggest.index_sums import ONE, ZERO, Atom, IndexSum, operation
-from memsim.suggest.kernel_tree import arguments_of, body_of, walk
+from memsim.suggest.kernel_tree import arguments_of, bare, body_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -107,8 +107,7 @@ class Indices:
 
     def _either(self, condition: Node, one: Node, two: Node) -> IndexSum:
         """`x < 0 ? 0 : x`, which is max(x, 0), and others of that kind."""
-        while condition.type in ("parenthesized_expression", "condition_clause"):
-            condition = condition.named_children[0]
+        condition = bare(condition)
         if condition.type != "binary_expression" or condition.children[1].type not in _NEGATED:
             raise NotKnown(self.tree.text(condition))
         sign = condition.children[1].type
@@ -264,8 +263,7 @@ class Indices:
 
     def _test(self, node: Node, holds: bool, tests: list[Test], uniform: list[tuple[Node, bool]]) -> None:
         """What a condition that holds, or does not, says."""
-        if node.type in ("condition_clause", "parenthesized_expression"):
-            return self._test(node.named_children[0], holds, tests, uniform)
+        node = bare(node)
         sign = node.children[1].type if node.type == "binary_expression" else ""
         if node.type == "unary_expression" and node.children[0].type == "!":
             return self._test(node.named_children[0], not holds, tests, uniform)
@@ -307,8 +305,7 @@ class Indices:
 
     def _is_unsigned(self, node: Node) -> bool:
         """Whether a number is cast to one without a sign."""
-        while node.type == "parenthesized_expression":
-            node = node.named_children[0]
+        node = bare(node)
         return node.type == "cast_expression" and bool(
             _UNSIGNED.search(self.tree.text(node.named_children[0]))
         )

@@ -196,6 +196,13 @@ def with_pragmas(text: str, place: int) -> int:
     return place if found is None else found.start()
 
 
+def bare(node: Node) -> Node:
+    """An expression, or a condition, without the parentheses around it."""
+    while node.type in ("parenthesized_expression", "condition_clause") and len(node.named_children) == 1:
+        node = node.named_children[0]
+    return node
+
+
 def walk(node: Node) -> Iterator[Node]:
     """A node and all in it, in order."""
     waiting = [node]

@@ -18,7 +18,7 @@ from memsim.job import Job
 from memsim.source.values import changes
 from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement, patched
-from memsim.suggest.kernel_tree import KernelTree, arguments_of, body_of, walk
+from memsim.suggest.kernel_tree import KernelTree, arguments_of, bare, body_of, walk
 from memsim.suggest.prove import is_the_same
 from memsim.suggest.records import NAME as RECORDS
 from memsim.suggest.records import record_edits
@@ -129,9 +129,8 @@ class _Plane(KernelTree):
 
     def _terms(self, node: Node, joined: str) -> Iterator[Node]:
         """The tests that an operator joins, in order."""
-        if node.type in ("condition_clause", "parenthesized_expression"):
-            yield from self._terms(node.named_children[0], joined)
-        elif node.type == "binary_expression" and self.tree.text(node.children[1]) == joined:
+        node = bare(node)
+        if node.type == "binary_expression" and self.tree.text(node.children[1]) == joined:
             for part in (node.children[0], node.children[2]):
                 yield from self._terms(part, joined)
         else:

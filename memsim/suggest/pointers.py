@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.suggest.footprints import parameters_of
-from memsim.suggest.kernel_tree import KernelTree, arguments_of, walk
+from memsim.suggest.kernel_tree import KernelTree, arguments_of, bare, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -152,13 +152,6 @@ def declarators(node: Node) -> Iterator[Node]:
     """Of a declaration; none of anything else."""
     inside = node.named_children if node.type == "declaration" else ()
     yield from (one for one in inside if one.type in _DECLARATORS)
-
-
-def bare(node: Node) -> Node:
-    """An expression without the parentheses around it."""
-    while node.type in ("parenthesized_expression", "condition_clause") and len(node.named_children) == 1:
-        node = node.named_children[0]
-    return node
 
 
 def element_type(declared: str) -> str:

@@ -20,8 +20,8 @@ from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
-from memsim.suggest.kernel_tree import arguments_of, walk
-from memsim.suggest.pointers import PointerTree, assigned, bare, declarators, element_type
+from memsim.suggest.kernel_tree import arguments_of, bare, walk
+from memsim.suggest.pointers import PointerTree, assigned, declarators, element_type
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -35,16 +35,13 @@ SLICE_BITS, SLICES = 8, 96
 ATOMICS = frozenset({"atomic", "reduction"})
 
 
-TAKES_LONG = "it takes longer than this report; `memsim time` does it"
-
-
 class Patience:
     """How many stretches of instructions are still followed. An emulator's work goes by these: warps that do
-    the same are one.
+    the same are one. else_says: the error, if there are more.
     """
 
-    def __init__(self, stretches: float = math.inf) -> None:
-        self.left = stretches
+    def __init__(self, stretches: float = math.inf, else_says: str = "") -> None:
+        self.left, self.else_says = stretches, else_says
 
     def follow(self) -> None:
         """One more.
@@ -54,7 +51,7 @@ class Patience:
         """
         self.left -= 1
         if self.left < 0:
-            raise MemsimError(TAKES_LONG)
+            raise MemsimError(self.else_says)
 
 
 class Progress:

@@ -14,7 +14,7 @@ from memsim.estimated_time import Effort, EstimatedTime, StallShare
 from memsim.job import Job
 from memsim.state.launch_memory import Memory
 from memsim.time.behind_l1 import COLD, WARM
-from memsim.time.launch_survey import TAKES_LONG, Patience
+from memsim.time.launch_survey import Patience
 from memsim.time.predict_time import PROJECTS_ERROR, LaunchTime, PreparedTime
 from memsim.trace.trace import Trace, TraceSource
 
@@ -25,6 +25,7 @@ MOST_ISSUES = 130_000
 MOST_LINES = 500_000
 #: Stretches of instructions that are replayed before: about a second.
 MOST_STRETCHES = 20_000
+TAKES_LONG = "it takes longer than this report; `memsim time` does it"
 #: Of warps that do not wait: they issue.
 ISSUED = "selected"
 
@@ -45,7 +46,7 @@ def estimate(
     try:
         if effort == "whole":
             return told(PreparedTime(job, whole, new_memory).predict(l2))
-        prepared = PreparedTime(job, whole, new_memory, Patience(MOST_STRETCHES))
+        prepared = PreparedTime(job, whole, new_memory, Patience(MOST_STRETCHES, TAKES_LONG))
         if prepared.looked_up > MOST_LINES:
             return EstimatedTime(unknown=TAKES_LONG)
         return told(prepared.predict(l2, most_issues=MOST_ISSUES, most_whole=0))
