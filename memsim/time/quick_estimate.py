@@ -19,7 +19,7 @@ from memsim.time.predict_time import PROJECTS_ERROR, LaunchTime, PreparedTime
 from memsim.trace.trace import Trace, TraceSource
 
 #: Instructions that are issued one after the other before the rest is extrapolated: about half a second.
-#: Measured: so, 417 launches of programs (docs/time.md) are 7.6 % off in the median, 11.4 % in the mean.
+#: Measured: so, 420 launches of programs (docs/time.md) are 7.7 % off in the median, 11.5 % in the mean.
 MOST_ISSUES = 130_000
 #: Lines of L1 that the replayed blocks ask for, of which each is looked up in turn: about a second.
 MOST_LINES = 500_000
