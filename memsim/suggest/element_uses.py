@@ -16,16 +16,9 @@ from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
 from memsim.source.values import changes, constants, initializers
 from memsim.suggest.c_text import EFFECT, factor, names_in, plus
-from memsim.suggest.footprints import (
-    Footprints,
-    function_name,
-    may_be_left_out,
-    moves,
-    outside,
-    without_stores,
-)
+from memsim.suggest.footprints import Footprints, function_name, may_be_left_out, moves, without_stores
 from memsim.suggest.index_math import distance, substituted
-from memsim.suggest.kernel_tree import arguments_of, walk
+from memsim.suggest.kernel_tree import arguments_of, outside, walk
 from memsim.suggest.prove import source_of
 from memsim.suggest.vectors import Vector, VectorTree
 

@@ -43,61 +43,6 @@ _CONVERTED = (
 #: Calls that access the element whose address they get.
 _OF_ELEMENT = r"\b(?:atomic\w+|__ld\w+|__st\w+)\s*\(\s*"
 
-ELEMENTS = """\
-// Records of FIELDS elements as the caller has to keep them: those of 32 records in whole groups, first the
-// fields of TOGETHER, a bit for each, record by record, then the others, each of 32 records side by side. The
-// host may store and load elements by this class, too.
-template <typename T, int FIELDS, unsigned long long TOGETHER = 0>
-struct elements_by_field {
-    T *data;
-    static __host__ __device__ __forceinline__ int ones(unsigned long long bits) {
-#ifdef __CUDA_ARCH__
-        return __popcll(bits);
-#else
-        return bits ? 1 + ones(bits & (bits - 1)) : 0;
-#endif
-    }
-    template <typename I>
-    static __host__ __device__ __forceinline__ decltype(I() + 0u) place(I i) {
-        const decltype(I() + 0u) at = i, record = at / FIELDS, lane = record % 32, field = at % FIELDS;
-        const decltype(I() + 0u) group = (record - lane) * FIELDS;
-        if (!TOGETHER) return group + field * 32 + lane;
-        const int before = ones(TOGETHER & ((1ull << field) - 1)), count = ones(TOGETHER);
-        const bool is_together = TOGETHER >> field & 1;
-        return group + (is_together ? lane * count + before : (count + field - before) * 32 + lane);
-    }
-    template <typename I>
-    __host__ __device__ __forceinline__ T &operator[](I i) const { return data[place(i)]; }
-    template <typename I>
-    struct part {
-        T *data;
-        I first;
-        template <typename J>
-        __host__ __device__ __forceinline__ T &operator[](J i) const { return data[place(first + i)]; }
-    };
-    template <typename I>
-    __host__ __device__ __forceinline__ part<I> operator+(I i) const { return {data, i}; }
-};
-
-"""
-RECORDS = """\
-// Records of FIELDS fields of one size as the caller has to keep them: field by field, those of 32 records
-// side by side, in whole groups. The host may store and load fields by this class, too.
-template <typename T, int FIELDS>
-struct records_by_field {
-    T *data;
-    // A field of record i: where it would be, `data[i].x`, says which one.
-    template <typename I, typename F>
-    __host__ __device__ __forceinline__ F &field(I i, F &of) const {
-        static_assert(sizeof(F) * FIELDS == sizeof(T), "fields of one size");
-        const size_t number = ((const char *)&of - (const char *)(data + i)) / sizeof(F);
-        const decltype(I() + 0u) lane = i % 32u;
-        return ((F *)(data + (i - lane)))[number * 32 + lane];
-    }
-};
-
-"""
-
 
 def kept_by_caller(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The kernel with all such arrays in another layout, compiled and replayed; or each, if not together.
@@ -210,14 +155,13 @@ class _Kept(KernelTree):
         by_field = "records_by_field" if uses else "elements_by_field"
         if by_field in self.text:
             return None
-        head = self.head(self.definition)
         end = declared.end("marks")
         together: tuple[int, ...] = ()
         if neighbours > 1 and not uses and fields <= MOST_TOGETHER:
             together = self._fields(rows, name, record, unit)
         bits = f", {sum(1 << one for one in together):#x}" if together else ""
         replacements = [
-            Replacement(head, head, RECORDS if uses else ELEMENTS),
+            self.added(by_field, [self.definition]),
             Replacement(declared.start("type"), end, f"{by_field}<{kind}, {fields}{bits}> "),
             *(uses or (Replacement(*one.span("type"), "const auto ") for one in self._parts(name))),
         ]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from memsim.source.syntax import Tree, parse
 from memsim.source.values import changes, initializers, value_of
 from memsim.suggest.classes import Class, class_of
-from memsim.suggest.kernel_tree import arguments_of, bare, body_of, walk
+from memsim.suggest.kernel_tree import arguments_of, bare, body_of, outside, walk
 from memsim.suggest.loops import LEAVES, loop_of
 
 if TYPE_CHECKING:
@@ -400,13 +400,6 @@ def _joined(parts: Sequence[AccessedElements | None]) -> AccessedElements | None
 def _is_declared(name: Node) -> bool:
     """Whether a name is that of the object in its declaration."""
     return name.parent is not None and name.parent.child_by_field_name("declarator") == name
-
-
-def outside(node: Node, end: Node | None = None) -> Iterator[Node]:
-    """What a node is in, from the inside, before `end`."""
-    while node.parent is not None and node.parent != end:
-        node = node.parent
-        yield node
 
 
 def _named(function: str) -> str:

@@ -14,11 +14,11 @@ from memsim.source.kernels import template_arguments
 from memsim.source.text import split
 from memsim.source.values import constants, value_of
 from memsim.suggest.c_text import names_in
-from memsim.suggest.footprints import function_name, outside, parameters_of
+from memsim.suggest.footprints import function_name, parameters_of
 from memsim.suggest.global_accesses import wastes_sectors
 from memsim.suggest.index_ends import WHOLE, Indices, NotKnown, Test
 from memsim.suggest.index_sums import IndexSum, Product
-from memsim.suggest.kernel_tree import KernelTree, arguments_of, assignment_to, body_of, walk
+from memsim.suggest.kernel_tree import KernelTree, arguments_of, assignment_to, body_of, outside, walk
 from memsim.suggest.prove import integer_arguments, macros_of, source_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from memsim.analysis import Analysis
 from memsim.api.sanitizing import sanitize_job
-from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.sanitizer.hazards import BOUNDS
@@ -30,36 +29,6 @@ from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.threads import Remapped, replayed
 
 NAME = "tiles and their halos staged in shared memory"
-_TEXT = """// Rows of an array, `width` apart, by whole sectors; nothing before `first` or behind `last`.
-template <int COLUMNS, typename T, int ROWS, int PITCH>
-__device__ void {load}(T (&halo)[ROWS][PITCH], const T *array, long long width, int top, int left, int bottom,
-                          int right, long long first, long long last) {{
-    const int sector = {sector} / sizeof(T), span = (COLUMNS + 2 * sector + {lanes} - 2) / {warp} * {warp};
-    const int threads = blockDim.x * blockDim.y * blockDim.z, all = (bottom - top + 1) * span;
-    int place = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-    for (; place < all; place += {depth} * threads) {{
-        int to[{depth}];
-        T kept[{depth}];
-#pragma unroll
-        for (int i = 0; i < {depth}; ++i) {{
-            const int row = (place + i * threads) / span, column = (place + i * threads) % span;
-            const long long at = (top + row) * width + left;
-            const int before = (size_t)(array + at) % {sector} / sizeof(T);
-            const int end = (before + right - left + sector) / sector * sector;
-            const long long from = at + column - before;
-            const bool inside = row <= bottom - top && column < end && from >= first && from <= last;
-            to[i] = inside ? row * PITCH + sector + column - before : -1;
-            if (inside)
-                kept[i] = array[from];
-        }}
-#pragma unroll
-        for (int i = 0; i < {depth}; ++i)
-            if (to[i] >= 0)
-                halo[0][to[i]] = kept[i];
-    }}
-}}
-
-"""
 
 
 def halos(job: Job, before: Analysis) -> tuple[Remapped, ...]:
@@ -98,11 +67,7 @@ def _edit(file: ReadsOfFile) -> Edit | None:
         start, indent = file.opening(node), file.indent(node.start_byte) + "    "
         text = "".join(f"\n{indent}{line}" for line in (*lines, "__syncthreads();"))
         replaced.append(Replacement(start, start, text))
-    head = min(file.head(node) for node, _ in changed)
-    sector = file.before.arch.sector_bytes
-    replaced.append(
-        Replacement(head, head, _TEXT.format(load=LOAD, sector=sector, warp=WARP, lanes=WARP - 1, depth=4))
-    )
+    replaced.append(file.added(LOAD, (node for node, _ in changed)))
     known = {*file.constants, *file.sizes, *file.template}
     names = (name for one in replaced for name in names_in(one.new) if name in known)
     return file.edit(replaced, (*(f"blockDim.{axis}" for axis in "xyz"), *names))

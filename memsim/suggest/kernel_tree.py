@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
+DEVICE = Path(__file__).parent / "device"
 LIBRARY = ""  # a file that no edit changes
 _WHOLE = ("expression_statement", "return_statement", "declaration")
 
@@ -135,13 +136,15 @@ class KernelTree:
         for match in re.finditer(r"\bvolatile\b[^;,(){}]*?\b(\w+)\s*(?=[;,)=])", self.tree.text(definition)):
             yield match[1]
 
-    def head(self, definition: Node) -> int:
+    def added(self, name: str, before: Iterable[Node]) -> Replacement:
+        """The CUDA C++ of a file in `device/`, ahead of the first of some definitions."""
+        place = min(map(self._head_line, before))
+        return Replacement(place, place, (DEVICE / f"{name}.cuh").read_text("utf-8") + "\n")
+
+    def _head_line(self, definition: Node) -> int:
         """The start of the line in which a definition begins, outside of `extern "C"`."""
-        place, around = definition.start_byte, definition.parent
-        while around is not None:
-            place = around.start_byte if around.type == "linkage_specification" else place
-            around = around.parent
-        return self.text.rfind("\n", 0, place) + 1
+        linked = [one for one in outside(definition) if one.type == "linkage_specification"]
+        return self.text.rfind("\n", 0, (linked or [definition])[-1].start_byte) + 1
 
 
 def wasting_files(before: Analysis, is_bad: Callable[[SiteCounts], bool] = is_badly_coalesced) -> list[str]:
@@ -201,6 +204,13 @@ def bare(node: Node) -> Node:
     while node.type in ("parenthesized_expression", "condition_clause") and len(node.named_children) == 1:
         node = node.named_children[0]
     return node
+
+
+def outside(node: Node, end: Node | None = None) -> Iterator[Node]:
+    """What a node is in, from the inside, before `end`."""
+    while node.parent is not None and node.parent != end:
+        node = node.parent
+        yield node
 
 
 def walk(node: Node) -> Iterator[Node]:

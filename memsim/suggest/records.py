@@ -35,11 +35,10 @@ from memsim.suggest.element_uses import (
     is_bound,
     may_be,
 )
-from memsim.suggest.footprints import changes_of, moves, outside
-from memsim.suggest.kernel_tree import wasting_files, with_pragmas
+from memsim.suggest.footprints import changes_of, moves
+from memsim.suggest.kernel_tree import outside, wasting_files, with_pragmas
 from memsim.suggest.loops import LEAVES
 from memsim.suggest.passed_records import PassedRecords
-from memsim.suggest.record_text import TEXT
 from memsim.suggest.threads import Remapped, replayed
 
 if TYPE_CHECKING:
@@ -107,9 +106,7 @@ class Records(PassedRecords):
             if values:
                 equal = " && ".join(f"{name} == {value}" for name, value in values.items())
                 found.append(Replacement(at, at, f'\n    static_assert({equal}, "of these records");'))
-        head = min(map(self.head, changed))
-        found.append(Replacement(head, head, TEXT))
-        return self.edit(found, names)
+        return self.edit([*found, self.added(PREFIX, changed)], names)
 
     def _moved(self, record: MovedRecord, name: str) -> list[Replacement]:
         """A record that is loaded before its first use, or stored after its last one."""

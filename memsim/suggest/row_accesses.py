@@ -15,9 +15,9 @@ from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.values import changes, initializers
 from memsim.suggest.c_text import EFFECT, names_in
-from memsim.suggest.footprints import changes_of, may_be_left_out, outside
+from memsim.suggest.footprints import changes_of, may_be_left_out
 from memsim.suggest.index_math import distance, substituted
-from memsim.suggest.kernel_tree import assignment_to, walk
+from memsim.suggest.kernel_tree import assignment_to, outside, walk
 from memsim.suggest.loops import STEP, loop_of
 from memsim.suggest.vectors import VectorTree
 

@@ -5,11 +5,15 @@ piece of the row: `sum += in_row0(&in[row * n + k], n - k);` loads it, 32 bytes 
 where the address is aligned and both rows have so many more, or more bytes by the threads of a warp side by
 side: each sector once, of rows of every length. Elements that are stored are collected alike. Such loops
 may be in the kernel, or in a function that it calls; every iteration makes the access.
+
+Both ways are used alike: an object for each row, called for each element that is loaded, `put` for each that
+is stored, and `close` behind the loop. Both hold for every length and alignment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -19,18 +23,52 @@ from memsim.job import Job
 from memsim.source.values import initializers
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.footprints import changes_of, outside
+from memsim.suggest.footprints import changes_of
 from memsim.suggest.index_math import distance, substituted
-from memsim.suggest.kernel_tree import wasting_files, with_pragmas
+from memsim.suggest.kernel_tree import outside, wasting_files, with_pragmas
 from memsim.suggest.proposals import shared_end
 from memsim.suggest.row_accesses import OTHER_LOOPS, WIDEST, WIDTHS, RowAccess, RowAccesses
-from memsim.suggest.row_texts import BY_WARPS, CHUNKS, IN_PAIRS, SHORT, RowText
 from memsim.suggest.threads import Remapped, replayed
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 PREFIX = "row_of_thread"
+WORD_OF_PADDING = 4  # bytes behind each row of the tile, which the banks of neighbouring rows differ by
+CHUNKS = (64, 48, 32)  # bytes of a row in the tile, the best first
+SHORT = 8  # of rows that are shorter than those
+
+
+@dataclass(frozen=True, slots=True)
+class RowText:
+    """A way to move rows. name: in reports; text: the file of what is added before the kernel; opening: of an
+    object, in which {array}, {number}, {warps} and {bytes} are replaced. staged: whether it takes shared
+    memory.
+    """
+
+    name: str
+    text: str
+    opening: str
+    staged: bool
+
+    def chunk(self, rows: int, warps: int, room: int, chunks: Sequence[int]) -> int | None:
+        """How many bytes of each row are held for so many rows in `room` bytes of shared memory; None if
+        these are too few.
+        """
+        of_byte = rows * warps * WARP
+        fitting = (each for each in chunks if of_byte * (each + 2 * WORD_OF_PADDING) <= room)
+        return next(fitting, None) if self.staged else 16
+
+
+IN_PAIRS = RowText(
+    "rows of threads moved 32 bytes at a time", "row_in_pairs", "row_along({array})", staged=False
+)
+BY_WARPS = RowText(
+    "rows of threads moved by their warp side by side",
+    "row_by_warps",
+    "row_along<{bytes}, {warps}, {number}>({array})",
+    staged=True,
+)
 
 
 def rows_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
@@ -115,8 +153,7 @@ class _Rows(RowAccesses):
         changed_functions = [
             one for one in functions if any(one.start_byte <= at < one.end_byte for at in loops)
         ]
-        head = min(map(self.head, changed_functions))
-        found.append(Replacement(head, head, self.row.text))
+        found.append(self.added(self.row.text, changed_functions))
         if changed_functions != kernel:
             names += self.sizes
         return self.edit(found, names)

@@ -14,8 +14,7 @@ from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
-from memsim.suggest.row_texts import BY_WARPS, IN_PAIRS
-from memsim.suggest.rows import rows_of_threads
+from memsim.suggest.rows import BY_WARPS, IN_PAIRS, rows_of_threads
 from memsim.suggest.threads import Remapped
 from tests.suggest.kernels import analyzed
 

@@ -1,6 +1,3 @@
-"""What an edit of records adds to a source: the CUDA C++ of elements that a warp moves for its lanes."""
-
-TEXT = """\
 // Neighbouring elements of a thread. The lanes of a warp move theirs side by side, through shared memory.
 #ifndef RECORD_OF_THREAD // which several files may have
 #define RECORD_OF_THREAD
@@ -273,5 +270,3 @@ __device__ __forceinline__ record_of_thread<T, LENGTH, WARPS, ANY, OPEN> record_
     return record_of_thread<T, LENGTH, WARPS, ANY, OPEN>();
 }
 #endif
-
-"""
