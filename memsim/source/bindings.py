@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from memsim.source.kernels import template_parameters
+from memsim.source.nodes import function_name, outside
 from memsim.source.syntax import Tree
 from memsim.source.text import split
 
@@ -21,11 +22,9 @@ _LEVELS = 4
 _DEFINE = re.compile(rb"[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)")
 
 
-def function_around(node: Node | None) -> Node | None:
+def function_around(node: Node) -> Node | None:
     """The function that contains a node, if any."""
-    while node is not None and node.type != "function_definition":
-        node = node.parent
-    return node
+    return next((one for one in (node, *outside(node)) if one.type == "function_definition"), None)
 
 
 def names_of_templates(function: Node | None) -> set[str]:
@@ -40,10 +39,10 @@ def template_values(tree: Tree, function: Node | None, levels: int = _LEVELS) ->
         return {}
     parameters = _parameters(templates[0])
     best: dict[str, str] = {}
-    for start, end, arguments in _calls(tree, _name(tree, function)):
+    for start, end, arguments in _calls(tree, function_name(tree, function).rpartition("::")[2]):
         if templates[0].start_byte <= start and end <= function.end_byte:
             continue  # the function calls itself
-        caller = function_around(tree.root.descendant_for_byte_range(start, end))
+        caller = function_around(tree.root.descendant_for_byte_range(start, end) or tree.root)
         outer = template_values(tree, caller, levels - 1)
         unsaid = (names_of_templates(caller) - set(outer)) | _of_macro(tree, start)
         given = {name: substitute_names(value, outer) for name, value in zip(parameters, arguments)}
@@ -68,13 +67,8 @@ def _of_macro(tree: Tree, place: int) -> set[str]:
 
 
 def _templates(function: Node | None) -> list[Node]:
-    found = []
-    outside = function.parent if function is not None else None
-    while outside is not None:
-        if outside.type == "template_declaration":
-            found.append(outside)
-        outside = outside.parent
-    return found
+    around = () if function is None else outside(function)
+    return [one for one in around if one.type == "template_declaration"]
 
 
 def _parameters(template: Node) -> dict[str, str | None]:
@@ -83,14 +77,6 @@ def _parameters(template: Node) -> dict[str, str | None]:
     if node is None:
         return {}
     return {parameter.name: parameter.default for parameter in template_parameters(node)}
-
-
-def _name(tree: Tree, function: Node) -> str:
-    declarator = function.child_by_field_name("declarator")
-    while declarator is not None and declarator.type != "function_declarator":
-        declarator = declarator.child_by_field_name("declarator")
-    name = declarator.child_by_field_name("declarator") if declarator is not None else None
-    return tree.text(name).rpartition("::")[2] if name is not None else ""
 
 
 def _calls(tree: Tree, name: str) -> list[tuple[int, int, list[str]]]:

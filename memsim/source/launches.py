@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from memsim.source.bindings import function_around, names_of_templates, substitute_names, template_values
 from memsim.source.expressions import Formula, Number, evaluate, open_names
 from memsim.source.kernels import kernels
+from memsim.source.nodes import walk
 from memsim.source.syntax import Tree, macro_calls, macros, parse, place_of
 from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import (
@@ -177,10 +178,7 @@ def instances_of(text: str) -> tuple[str, ...]:
 
 def _launches_in(tree: Tree, file: _File, line: int, start: int = 0) -> Iterator[LaunchSource]:
     """The launches in a tree after `start`; `line`: where they are, if not as in the tree."""
-    waiting = [tree.root]
-    while waiting:
-        node = waiting.pop()
-        waiting += reversed(node.children)
+    for node in walk(tree.root):
         if node.type == "kernel_call_syntax" and node.start_byte >= start and node.parent is not None:
             function = node.parent.child_by_field_name("function")
             arguments = node.parent.child_by_field_name("arguments")

@@ -18,16 +18,16 @@ from memsim.api.sanitizing import sanitize_job
 from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.sanitizer.hazards import RACE
+from memsim.source.nodes import walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.kernel_tree import walk, with_pragmas
-from memsim.suggest.pointers import NOTHING, assigned, declarators
+from memsim.suggest.kernel_tree import with_pragmas
 from memsim.suggest.proposals import LEAST_SAVED, fits, shared_end
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.ranking import MARGIN, Verdict, verdict
 from memsim.suggest.threads import Remapped, replayed
-from memsim.suggest.tile_copies import STAYS, TileCopies, TileStore, is_in
+from memsim.suggest.tile_copies import NOTHING, STAYS, TileCopies, TileStore, assigned, declarators, is_in
 from memsim.time.behind_l1 import WARM
 from memsim.time.quick_estimate import estimate
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import constants, value_of
-from memsim.suggest.index_math import substituted
+from memsim.suggest.c_text import substituted
 
 DEPTH = 8  # of names for other types
 _NAMED = re.compile(r"(?:\w+::)*(?P<name>\w+)\s*(?:<(?P<given>.*)>)?", re.DOTALL)

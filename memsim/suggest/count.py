@@ -133,24 +133,30 @@ def _places(analysis: Analysis, tile: Tile, rows: Counts, width: int, moves: int
 def _sectors(analysis: Analysis, tile: Tile, changes: Sequence[Map]) -> Counts:
     """The sectors of copies to the array, for each map."""
     trace, rows = analysis.trace, tile.copies
-    if len(rows) == 0:
-        return np.zeros(len(changes), np.int64)
-    found = []
-    for change in changes:
-        total = 0
-        for number in np.unique(trace.site[rows]).tolist():
-            some, site = rows[trace.site[rows] == number], trace.sites[number]
-            to = trace.partner[some]
+    found = np.zeros(len(changes), np.int64)
+    for number in np.unique(trace.site[rows]).tolist():
+        some, site = rows[trace.site[rows] == number], trace.sites[number]
+        to = trace.partner[some]
+        for place, change in enumerate(changes):
             partner = np.where(to >= 0, change.places(np.maximum(to - tile.first, 0)) + tile.first, -1)
-            cost = global_cost(
-                trace.addresses[some], site.width, site.op, trace.active[some], partner, analysis.arch
-            )
-            total += int(trace.count[some] @ cost.sectors)
-        found.append(total)
-    return np.array(found, np.int64)
+            found[place] += sectors_of(analysis, some, site.width, site.op, partner=partner)
+    return found
 
 
-Numbers = NDArray[np.int64]
+def sectors_of(
+    analysis: Analysis,
+    rows: Counts,
+    width: int,
+    op: str,
+    *,
+    addresses: Counts | None = None,
+    partner: Counts | None = None,
+) -> int:
+    """The sectors of rows of the trace, as global accesses of so many bytes; at other places perhaps."""
+    trace = analysis.trace
+    at = trace.addresses[rows] if addresses is None else addresses
+    to = trace.partner[rows] if partner is None else partner
+    return int(trace.count[rows] @ global_cost(at, width, op, trace.active[rows], to, analysis.arch).sectors)
 
 
 def least_wavefronts(analysis: Analysis, tile: Tile) -> int:
@@ -169,7 +175,7 @@ def least_wavefronts(analysis: Analysis, tile: Tile) -> int:
             continue
         if op.is_copy:
             lanes = np.arange(active.shape[1], dtype=np.int64) * site.width
-            at: Numbers = np.broadcast_to(lanes, active.shape)
+            at: Counts = np.broadcast_to(lanes, active.shape)
         else:
             rule = shared_rule(site.op, site.width, analysis.arch)
             at = _a_bank_each(trace.addresses[rows], active, rule.lanes) * rule.unit
@@ -178,10 +184,9 @@ def least_wavefronts(analysis: Analysis, tile: Tile) -> int:
     return total
 
 
-def _by_place(offsets: Numbers, active: NDArray[np.bool_], chunk: int) -> Numbers:
+def _by_place(offsets: Counts, active: NDArray[np.bool_], chunk: int) -> Counts:
     """Wavefronts of each request [m] if its words are spread over all banks that their place allows."""
-    words = np.where(active, offsets // WORD, -1)
-    words = np.sort(words, axis=1)
+    words = np.sort(np.where(active, offsets // WORD, -1), axis=1)
     new = np.diff(words, axis=1, prepend=-1) != 0
     places = chunk // WORD
     most = np.zeros(len(words), np.int64)
@@ -191,9 +196,9 @@ def _by_place(offsets: Numbers, active: NDArray[np.bool_], chunk: int) -> Number
     return most
 
 
-def _a_bank_each(addresses: Numbers, active: NDArray[np.bool_], lanes: int) -> Numbers:
+def _a_bank_each(addresses: Counts, active: NDArray[np.bool_], lanes: int) -> Counts:
     """For each lane the first of its group of `lanes` with the same address [m, 32]."""
     groups = np.where(active, addresses, -1).reshape(-1, lanes)
     same = groups[:, :, None] == groups[:, None, :]
-    first: Numbers = same.argmax(axis=2).reshape(addresses.shape)
+    first: Counts = same.argmax(axis=2).reshape(addresses.shape)
     return first

@@ -14,13 +14,12 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
+from memsim.source.nodes import arguments_of, function_name, outside, walk
 from memsim.source.values import changes, constants, initializers
-from memsim.suggest.c_text import EFFECT, factor, names_in, plus
-from memsim.suggest.footprints import Footprints, function_name, may_be_left_out, moves, without_stores
-from memsim.suggest.index_math import distance, substituted
-from memsim.suggest.kernel_tree import arguments_of, outside, walk
+from memsim.suggest.c_text import EFFECT, distance, factor, names_in, plus, substituted
+from memsim.suggest.footprints import Footprints, may_be_left_out, moves, without_stores
+from memsim.suggest.kernel_tree import KernelTree, Vector
 from memsim.suggest.prove import source_of
-from memsim.suggest.vectors import Vector, VectorTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -126,7 +125,7 @@ class MovedRecord:
         return f"({longer}{lengths[-1]})" if longer else f"{self.length}"
 
 
-class ElementUses(VectorTree):
+class ElementUses(KernelTree):
     """A kernel's source, in which accesses to elements are looked for."""
 
     def __init__(self, job: Job, before: Analysis, file: str = "") -> None:

@@ -19,11 +19,12 @@ import numpy as np
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
+from memsim.source.nodes import walk
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.caller_layout import CallerLayout, array_of, is_given_once
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
-from memsim.suggest.kernel_tree import KernelTree, body_of, walk
+from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.threads import Remapped, replayed
 
@@ -84,7 +85,6 @@ class _Kept(KernelTree):
     def __init__(self, job: Job, before: Analysis) -> None:
         super().__init__(before, job)
         self.job = job
-        self.body = None if self.definition is None else body_of(self.definition)
 
     def layouts(self) -> Iterator[tuple[Edit, CallerLayout]]:
         """An edit for each array that may be kept otherwise."""

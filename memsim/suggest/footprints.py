@@ -14,10 +14,20 @@ from dataclasses import dataclass
 from itertools import chain, product
 from typing import TYPE_CHECKING
 
+from memsim.source.nodes import (
+    arguments_of,
+    bare,
+    body_of,
+    declarator_of,
+    function_name,
+    outside,
+    parameters_of,
+    plain_name,
+    walk,
+)
 from memsim.source.syntax import Tree, parse
 from memsim.source.values import changes, initializers, value_of
 from memsim.suggest.classes import Class, class_of
-from memsim.suggest.kernel_tree import arguments_of, bare, body_of, outside, walk
 from memsim.suggest.loops import LEAVES, loop_of
 
 if TYPE_CHECKING:
@@ -90,7 +100,7 @@ class Footprints:
 
     def of_call(self, call: Node, place: int, depth: int = DEPTH) -> AccessedElements | None:
         """What a call accesses behind the argument at a place; None if that is not known."""
-        name = _named(self.tree.text(call.children[0]))
+        name = plain_name(self.tree.text(call.children[0]))
         if (name, place) in KNOWN:
             return KNOWN[name, place]
         function = self._function_of(call)
@@ -174,10 +184,10 @@ class Footprints:
         """The definition that a call is of, of a template the specialization for its arguments; None if that
         is not known.
         """
-        name, count = _named(self.tree.text(call.children[0])), len(arguments_of(call))
+        name, count = plain_name(self.tree.text(call.children[0])), len(arguments_of(call))
         named = self._functions[self.given_functions.get(name, name)]
         fitting = [one for one in named if len(parameters_of(one)) == count]
-        special = {one.start_byte: given for one in fitting if (given := self._given(_declarator(one)))}
+        special = {one.start_byte: given for one in fitting if (given := self._given(declarator_of(one)))}
         values = self._given(call.children[0])
         exact = [one for one in fitting if special.get(one.start_byte) == values]
         found = exact if values and exact else [one for one in fitting if one.start_byte not in special]
@@ -194,7 +204,7 @@ class Footprints:
 
     def declared(self, call: Node, place: int) -> list[str]:
         """How functions of the name and number of parameters of a call declare the one at a place."""
-        name, count = _named(self.tree.text(call.children[0])), len(arguments_of(call))
+        name, count = plain_name(self.tree.text(call.children[0])), len(arguments_of(call))
         fitting = (parameters_of(one) for one in self._functions[name])
         return [self.tree.text(one[place]) for one in fitting if len(one) == count]
 
@@ -232,7 +242,7 @@ class Footprints:
                 one = one.child_by_field_name("condition") or one
             elif one.type == "call_expression":
                 one = one.children[0]
-                name = _named(self.tree.text(one))
+                name = plain_name(self.tree.text(one))
             elif one.type != "subscript_expression":
                 continue
             found |= set(re.findall(r"\w+", self.tree.text(one))) & set(self.known)
@@ -402,24 +412,6 @@ def _is_declared(name: Node) -> bool:
     return name.parent is not None and name.parent.child_by_field_name("declarator") == name
 
 
-def _named(function: str) -> str:
-    """`f` of `f<4>`."""
-    found = re.match(r"[\w:]*", function)
-    return found[0] if found else ""
-
-
-def _declarator(function: Node) -> Node | None:
-    """What a definition has between its type and its body, with its template or without."""
-    function = function.children[-1] if function.type == "template_declaration" else function
-    return function.child_by_field_name("declarator")
-
-
-def function_name(tree: Tree, function: Node) -> str:
-    """What a definition is called, without the arguments of a specialization."""
-    declared = _declarator(function)
-    return "" if declared is None else _named(tree.text(declared).lstrip("*& "))
-
-
 def may_be_left_out(node: Node, part: Node) -> bool:
     """Whether a part of a statement or expression is not always executed."""
     if node.type == "binary_expression":
@@ -427,14 +419,6 @@ def may_be_left_out(node: Node, part: Node) -> bool:
     if node.type == "if_statement":
         return part != node.child_by_field_name("condition")
     return node.type in _NOT_ALWAYS or (node.type == "conditional_expression" and part != node.children[0])
-
-
-def parameters_of(function: Node) -> list[Node]:
-    """The declarations of a function's parameters."""
-    for node in walk(function):
-        if node.type == "parameter_list":
-            return [one for one in node.named_children if one.type != "comment"]
-    return []
 
 
 def moves(pointer: str, code: str) -> bool:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts, analyze_trace
 from memsim.api import running
 from memsim.job import Job
-from memsim.model.choice import global_cost
+from memsim.suggest.count import sectors_of
 from memsim.suggest.proposals import fits, shared_end
 from memsim.trace.trace import TraceFile
 
@@ -109,8 +109,17 @@ def _fields(block: Analysis, name: str, first: int, size: int) -> ArrayOfStructs
         return None
     before = sum(site.sectors or 0 for site in sites)
     places = {start: index * (-(-size // ALIGN) + 1) * ALIGN for index, (start, _) in enumerate(known)}
+
+    def moved(rows: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+        """The addresses of these requests, with each field in an array of its own at `places`."""
+        offsets = np.where(trace.active[rows], trace.addresses[rows] - first, 0)
+        start = np.zeros_like(offsets)
+        for field, place in places.items():
+            start[offsets % record == field] = place
+        return np.where(trace.active[rows], start + offsets // record * width, 0)
+
     after = sum(
-        _moved_sectors(block, some, site.width, site.op, first, record, places)
+        sectors_of(block, some, site.width, site.op, addresses=moved(some, site.width))
         for some, site in zip(rows, sites, strict=True)
     )
     if after >= before:
@@ -126,28 +135,6 @@ def _record(block: Analysis, rows: list[NDArray[np.int64]]) -> int | None:
     both = trace.active[some][:, 1:] & trace.active[some][:, :-1]
     steps = np.unique(np.diff(trace.addresses[some], axis=1)[both])
     return int(steps[0]) if len(steps) == 1 and 0 < steps[0] <= LONGEST else None
-
-
-def _moved_sectors(
-    block: Analysis,
-    rows: NDArray[np.int64],
-    width: int,
-    op: str,
-    first: int,
-    record: int,
-    places: dict[int, int],
-) -> int:
-    """The sectors of these requests, with each field in an array of its own at `places`."""
-    trace = block.trace
-    active = trace.active[rows]
-    offsets = np.where(active, trace.addresses[rows] - first, 0)
-    within = offsets % record
-    start = np.zeros_like(within)
-    for field, place in places.items():
-        start[within == field] = place
-    moved = np.where(active, start + offsets // record * width, 0)
-    cost = global_cost(moved, width, op, active, trace.partner[rows], block.arch)
-    return int(trace.count[rows] @ cost.sectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +215,7 @@ def _joined(analysis: Analysis, number: int) -> Wider | None:
         width = site.width * times
         firsts = _firsts(analysis, number, times) if width <= WIDEST else None
         if firsts is not None:
-            sectors = _sectors(analysis, firsts, width, site.op)
+            sectors = sectors_of(analysis, firsts, width, site.op)
             return Wider(number, times, width, (site.sectors, sectors)) if sectors < site.sectors else None
     return None
 
@@ -256,11 +243,3 @@ def _firsts(analysis: Analysis, number: int, times: int) -> NDArray[np.int64] | 
                 return None
             firsts.append(some[0])
     return np.array(firsts, np.int64)
-
-
-def _sectors(analysis: Analysis, rows: NDArray[np.int64], width: int, op: str) -> int:
-    trace = analysis.trace
-    cost = global_cost(
-        trace.addresses[rows], width, op, trace.active[rows], trace.partner[rows], analysis.arch
-    )
-    return int(trace.count[rows] @ cost.sectors)

@@ -11,14 +11,20 @@ from memsim.arch.units import WORD
 from memsim.job import Job
 from memsim.source.elements import type_sizes
 from memsim.source.kernels import template_arguments
+from memsim.source.nodes import (
+    arguments_of,
+    assignment_to,
+    function_name,
+    outside,
+    walk,
+)
 from memsim.source.text import split
 from memsim.source.values import constants, value_of
 from memsim.suggest.c_text import names_in
-from memsim.suggest.footprints import function_name, parameters_of
 from memsim.suggest.global_accesses import wastes_sectors
 from memsim.suggest.index_ends import WHOLE, Indices, NotKnown, Test
 from memsim.suggest.index_sums import IndexSum, Product
-from memsim.suggest.kernel_tree import KernelTree, arguments_of, assignment_to, body_of, outside, walk
+from memsim.suggest.kernel_tree import KernelTree, declared_types
 from memsim.suggest.prove import integer_arguments, macros_of, source_of
 
 if TYPE_CHECKING:
@@ -72,13 +78,10 @@ class ReadsOfFile(KernelTree):
         self.launch = job.launch
         self.kernel = KernelTree(before, job)
 
-    @property
-    def functions(self) -> Iterator[ReadsOfFunction]:
+    def reading(self) -> Iterator[ReadsOfFunction]:
         """The kernel, and functions that all its threads call at once, with accesses that waste sectors."""
-        kernel = [self.definition] if self.definition is not None else []
-        called = self.called({one.line for one in self.wasting})
-        for node in (*kernel, *(one for one in called if one not in kernel)):
-            values = self.numbers if node in kernel else self._values(node)
+        for node in self.functions():
+            values = self.numbers if node in self.kernels else self._values(node)
             if values is not None:
                 yield ReadsOfFunction(self, node, values)
 
@@ -93,7 +96,7 @@ class ReadsOfFile(KernelTree):
             (tree, one) for tree in trees.values() for one in walk(tree.root) if one.type == "call_expression"
         ]
         calls = [one for tree, one in nodes if named.fullmatch(tree.text(one.children[0]))]
-        body = None if kernel.definition is None else body_of(kernel.definition)
+        body = kernel.body
         if body is None or len(calls) != 1 or calls[0].parent is None or calls[0].parent.parent != body:
             return None
         (call,) = calls
@@ -105,7 +108,7 @@ class ReadsOfFile(KernelTree):
         values = dict(self.constants)
         given = [kernel.tree.text(one) for one in arguments_of(call)]
         for name, text in (
-            *zip(types_of(self, function), given),
+            *zip(declared_types(self.tree, function), given),
             *zip(formal, split(inside[1]) if inside else []),
         ):
             if any(one not in kernel.types and one not in self.numbers for one in names_in(text)):
@@ -115,18 +118,11 @@ class ReadsOfFile(KernelTree):
         return values
 
 
-def types_of(file: KernelTree, function: Node) -> dict[str, str]:
-    """The types of a function's parameters, by name."""
-    declared = (" ".join(file.tree.text(one).partition("=")[0].split()) for one in parameters_of(function))
-    named = (re.fullmatch(r"(.*?)(\w+)", one) for one in declared)
-    return {one[2]: one[1].strip() for one in named if one is not None}
-
-
 class ReadsOfFunction:
     """Of the kernel, or of a function. values: of integers by name, those of the launch and block 0 too."""
 
     def __init__(self, file: ReadsOfFile, node: Node, values: dict[str, int]) -> None:
-        self.file, self.node, self.types = file, node, types_of(file, node)
+        self.file, self.node, self.types = file, node, declared_types(file.tree, node)
         sizes = {name for name, kind in self.types.items() if WHOLE.search(kind) and "*" not in kind}
         self.indices = Indices(file.tree, node, {*values, *sizes})
         launch = {"blockDim": file.launch.block, "gridDim": file.launch.grid, "blockIdx": (0, 0, 0)}

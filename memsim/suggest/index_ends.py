@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from memsim.source.nodes import arguments_of, bare, body_of, outside, walk
 from memsim.source.syntax import Tree
 from memsim.suggest.index_sums import ONE, ZERO, Atom, IndexSum, operation
-from memsim.suggest.kernel_tree import arguments_of, bare, body_of, outside, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node

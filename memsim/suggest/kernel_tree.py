@@ -1,10 +1,13 @@
-"""A kernel's source as a syntax tree, in which an edit looks for accesses."""
+"""A kernel's source as a syntax tree, in which an edit looks for accesses; and vectors in arrays of their
+parts, as sources have them: `*(float4 *)&p[i]`, `*(float4 *)(p + i)`, `reinterpret_cast<float4 *>(&p[i])[0]`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -12,9 +15,11 @@ from typing import TYPE_CHECKING
 from memsim.analysis import Analysis, SiteCounts
 from memsim.files import read_text
 from memsim.job import Job
+from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import parameters
-from memsim.source.syntax import parse
-from memsim.source.text import without_comments
+from memsim.source.nodes import body_of, outside, parameters_of, walk
+from memsim.source.syntax import Tree, parse
+from memsim.source.text import bracket_end, without_comments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.macros import expanded
@@ -27,6 +32,30 @@ if TYPE_CHECKING:
 DEVICE = Path(__file__).parent / "device"
 LIBRARY = ""  # a file that no edit changes
 _WHOLE = ("expression_statement", "return_statement", "declaration")
+
+#: `(float4 *)` and `reinterpret_cast<float4 *>` of an address, `p[i]`, and `p + i`.
+_CAST = re.compile(
+    r"(?:\(|reinterpret_cast ?< ?)(?P<const>const )?(?P<type>\w+) ?\* ?[)>] ?(?P<of>.+)", re.DOTALL
+)
+_INDEXED, _PLUS = re.compile(r"(\w+) ?\[(.+)\]"), re.compile(r"(\w+) ?\+([^?=<>&|^]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """`unit` elements of an array as one, from an index on. pointer: the cast, as to `float4 *`.
+
+    What is an element of the array has a unit of 1.
+    """
+
+    array: str
+    pointer: str = ""
+    index: str = ""
+    unit: int = 1
+
+    @property
+    def base(self) -> str:
+        """What comes before the index in its address."""
+        return f"{self.pointer}&{self.array}"
 
 
 class KernelTree:
@@ -62,12 +91,25 @@ class KernelTree:
                 return _with_template(node)
         return None
 
-    def called(self, lines: Collection[int]) -> Iterator[Node]:
-        """The functions of a device with some of these lines."""
+    @property
+    def kernels(self) -> list[Node]:
+        """The kernel's definition, if it is found."""
+        return [] if self.definition is None else [self.definition]
+
+    @property
+    def body(self) -> Node | None:
+        """The kernel's."""
+        return None if self.definition is None else body_of(self.definition)
+
+    def functions(self, op: str = "") -> list[Node]:
+        """The kernel, and functions of a device with accesses that waste sectors: any, or of an `op`."""
+        lines = {one.line for one in self.wasting if op in ("", one.op)}
+        found = dict.fromkeys(self.kernels)
         for node in walk(self.tree.root):
             inside = any(node.start_point[0] < line <= node.end_point[0] + 1 for line in lines)
             if inside and "__device__" in self._head(node):
-                yield _with_template(node)
+                found[_with_template(node)] = None
+        return list(found)
 
     def _head(self, node: Node) -> str:
         """What a function's definition has before its body, "" of anything else."""
@@ -146,6 +188,49 @@ class KernelTree:
         linked = [one for one in outside(definition) if one.type == "linkage_specification"]
         return self.text.rfind("\n", 0, (linked or [definition])[-1].start_byte) + 1
 
+    def vector(self, node: Node, function: Node) -> Vector | None:
+        """The vector that an expression is; None of any other."""
+        text = " ".join(self.tree.text(node).split())
+        last = text.rfind("[") if node.type == "subscript_expression" else -1
+        if (last < 0 and node.type != "pointer_expression") or (last >= 0 and text[last:] != "[0]"):
+            return None
+        cast = _CAST.fullmatch(_bare(text[:last] if last >= 0 else text[1:]))
+        placed = None if cast is None or text[0] == "&" else _bare(cast["of"])
+        if cast is None or placed is None:
+            return None
+        element = _INDEXED.fullmatch(_bare(placed[1:])) if placed[0] == "&" else _PLUS.fullmatch(placed)
+        whole = element is not None and bracket_end(f"{element[2]}]", 0, "[") == len(element[2]) + 1
+        if element is None or not whole:
+            return None
+        wide, narrow = ELEMENT_BYTES.get(cast["type"], 0), self._bytes(element[1], function)
+        if not narrow or wide <= narrow or wide % narrow:
+            return None
+        pointer = f"({cast['const'] or ''}{cast['type']} *)"
+        return Vector(element[1], pointer, element[2].strip(), wide // narrow)
+
+    def words_of(self, array: str, function: Node) -> list[str]:
+        """The words of an array's type."""
+        name = array.rpartition(".")[2]
+        declared = re.search(rf"(\w+)\s*[*&][\s\w]*\b{name}\s*[=;]", self.text)
+        return re.findall(r"\w+", self.types_of(function).get(array, declared[1] if declared else "float"))
+
+    def _bytes(self, array: str, function: Node) -> int:
+        """Of an element; 0 if its type is not known."""
+        words = self.words_of(array, function) if array in self.types_of(function) else []
+        known = [ELEMENT_BYTES[word] for word in words if word in ELEMENT_BYTES]
+        return 8 if "long" in words else min(known, default=0)
+
+    def types_of(self, function: Node) -> dict[str, str]:
+        """The types of a function's parameters, by name."""
+        return self.types if function == self.definition else declared_types(self.tree, function)
+
+
+def declared_types(tree: Tree, function: Node) -> dict[str, str]:
+    """The types of a function's parameters, by name, as declared."""
+    declared = (" ".join(tree.text(one).partition("=")[0].split()) for one in parameters_of(function))
+    named = (re.fullmatch(r"(.*?)(\w+) ?(\[[^\]]*\])?", one) for one in declared)
+    return {one[2]: one[1].strip() + "*" * bool(one[3]) for one in named if one is not None}
+
 
 def wasting_files(before: Analysis, is_bad: Callable[[SiteCounts], bool] = is_badly_coalesced) -> list[str]:
     """The files with accesses that waste sectors, most first; `LIBRARY` for the kernel's own."""
@@ -159,27 +244,6 @@ def wasting_files(before: Analysis, is_bad: Callable[[SiteCounts], bool] = is_ba
 def _file_of(site: SiteCounts) -> str:
     """The file of an access; `LIBRARY` if code of a library's is all that is known: a copy of a `half2`."""
     return LIBRARY if PurePath(site.file).is_absolute() else site.file
-
-
-def body_of(definition: Node) -> Node | None:
-    """The body of a function's definition, with its template or without."""
-    whole = definition.type == "template_declaration"
-    return (definition.children[-1] if whole else definition).child_by_field_name("body")
-
-
-def arguments_of(call: Node) -> list[Node]:
-    """What a call gives; [] of anything else."""
-    given = call.child_by_field_name("arguments") if call.type == "call_expression" else None
-    return [] if given is None else [one for one in given.named_children if one.type != "comment"]
-
-
-def assignment_to(node: Node) -> Node | None:
-    """The assignment, by `=` or another operator, whose target a node is, in parentheses perhaps."""
-    while node.parent is not None and node.parent.type == "parenthesized_expression":
-        node = node.parent
-    around = node.parent
-    assigns = around is not None and around.type == "assignment_expression" and around.children[0] == node
-    return around if assigns else None
 
 
 def _with_template(function: Node) -> Node:
@@ -199,24 +263,9 @@ def with_pragmas(text: str, place: int) -> int:
     return place if found is None else found.start()
 
 
-def bare(node: Node) -> Node:
-    """An expression, or a condition, without the parentheses around it."""
-    while node.type in ("parenthesized_expression", "condition_clause") and len(node.named_children) == 1:
-        node = node.named_children[0]
-    return node
-
-
-def outside(node: Node, end: Node | None = None) -> Iterator[Node]:
-    """What a node is in, from the inside, before `end`."""
-    while node.parent is not None and node.parent != end:
-        node = node.parent
-        yield node
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """A node and all in it, in order."""
-    waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += reversed(one.children)
+def _bare(text: str) -> str:
+    """An expression without the parentheses around it."""
+    text = text.strip()
+    while text.startswith("(") and bracket_end(text, 1) == len(text):
+        text = text[1:-1].strip()
+    return text

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import BADLY_COALESCED, Analysis
 from memsim.job import Job
+from memsim.source.nodes import arguments_of, bare, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement, patched
-from memsim.suggest.kernel_tree import KernelTree, arguments_of, bare, body_of, walk
+from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import is_the_same
 from memsim.suggest.records import NAME as RECORDS
 from memsim.suggest.records import record_edits
@@ -58,7 +59,7 @@ class _Plane(KernelTree):
 
     def edited(self) -> Edit | None:
         """The kernel with other x and y; None if it may use the numbers of its threads for anything else."""
-        body = None if self.definition is None else body_of(self.definition)
+        body = self.body
         if body is None or PREFIX in self.text or is_in_functions(self.code):
             return None
         places = list(self._places(body))

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memsim.source.nodes import arguments_of, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.element_uses import SHARED_BY_OTHERS, ElementUse, ElementUses, MovedRecord
 from memsim.suggest.footprints import AccessedElements, may_be_left_out
-from memsim.suggest.kernel_tree import arguments_of, walk
 from memsim.suggest.loops import LEAVES, loop_of
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
+from memsim.source.nodes import body_of, walk
 from memsim.source.text import bracket_end
 from memsim.source.values import DEFINE, changes, initializers, value_of
-from memsim.suggest.c_text import EFFECT, names_in
+from memsim.suggest.c_text import EFFECT, NAME, names_in, substituted
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.index_math import NAME, substituted
-from memsim.suggest.kernel_tree import KernelTree, body_of, walk
+from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.loops import LEAVES, LoopHead, loop_of
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Places(KernelTree):
     def places(self) -> Iterator[AssigningPart]:
         """Where assignments to elements are all that a part of the kernel does."""
         seen = set()
-        for node in walk(self.definition) if self.definition is not None else ():
+        for node in (one for each in self.kernels for one in walk(each)):
             if node.type != "expression_statement" or node.parent is None:
                 continue
             block = node.parent

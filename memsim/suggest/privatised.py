@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts
 from memsim.arch.units import WARP
 from memsim.job import Job
+from memsim.source.nodes import arguments_of, walk
 from memsim.source.values import constants
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.kernel_tree import KernelTree, arguments_of, body_of, walk
+from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.proposals import shared_end
 from memsim.suggest.threads import Remapped, replayed
 
@@ -86,7 +87,7 @@ class _Privatised(KernelTree):
 
     def privatised(self, array: str, space: str) -> Edit | None:
         """The kernel with copies of an array; None if they cannot be written."""
-        body = None if self.definition is None else body_of(self.definition)
+        body = self.body
         if self.definition is None or body is None or re.search(rf"\b{array}_(?:copy|at)\b", self.code):
             return None
         additions = [one for one in self._additions(body) if one.array == array]

@@ -22,6 +22,7 @@ import numpy as np
 from memsim.analysis import Analysis
 from memsim.arch.units import WARP
 from memsim.job import Job
+from memsim.source.nodes import outside
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
@@ -36,7 +37,7 @@ from memsim.suggest.element_uses import (
     may_be,
 )
 from memsim.suggest.footprints import changes_of, moves
-from memsim.suggest.kernel_tree import outside, wasting_files, with_pragmas
+from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.loops import LEAVES
 from memsim.suggest.passed_records import PassedRecords
 from memsim.suggest.threads import Remapped, replayed
@@ -79,8 +80,7 @@ class Records(PassedRecords):
             return None
         found: list[Replacement] = []
         names = ["blockDim.x"]
-        kernel = [self.definition] if self.definition is not None else []
-        passed = [one for each in kernel for one in self.passed(each)]
+        passed = [one for each in self.kernels for one in self.passed(each)]
         self.is_open = any(map(self._needs_room, passed))
         for number, one in enumerate(passed):
             ((_, use),) = one.uses
@@ -88,10 +88,10 @@ class Records(PassedRecords):
             used = set() if one.call is None else self.footprints.constants_of(one.call)
             names += sorted(used | set(names_in(one.address)))
         if self.is_open:
-            at = self.opening(kernel[0])
+            at = self.opening(self.kernels[0])
             found.append(Replacement(at, at, f"\n    record_room<{self.warps}>::open();"))
-        functions = [*kernel, *(() if passed else self.called({one.line for one in self.wasting}))]
-        changed = list(kernel)
+        functions = self.kernels if passed else self.functions()
+        changed = self.kernels
         for number, one in enumerate(one for each in functions for one in self.records(each)):
             use = one.uses[0][1]
             found += self._moved(one, f"{use.array}_record{number}")
@@ -101,7 +101,7 @@ class Records(PassedRecords):
             names += [*more, *sorted(used)]
         if not found:
             return None
-        for function in {one.start_byte: one for one in changed if one not in kernel}.values():
+        for function in dict.fromkeys(one for one in changed if one != self.definition):
             at, values = self.opening(function), self.footprints.inside(function).parameters
             if values:
                 equal = " && ".join(f"{name} == {value}" for name, value in values.items())

@@ -19,10 +19,9 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import SECTOR, WARP, WORD
 from memsim.job import Job
 from memsim.source.text import bracket_end
-from memsim.suggest.c_text import factor
+from memsim.suggest.c_text import distance, factor
 from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import is_badly_coalesced
-from memsim.suggest.index_math import distance
 from memsim.suggest.places import COLUMN, LOADED, ROW, TILE, AssigningPart, Places, Statement
 from memsim.suggest.threads import OF_GRID, Remapped, replayed
 from memsim.suggest.transposed import padded

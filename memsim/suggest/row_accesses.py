@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.job import Job
+from memsim.source.nodes import assignment_to, outside, walk
 from memsim.source.values import changes, initializers
-from memsim.suggest.c_text import EFFECT, names_in
+from memsim.suggest.c_text import EFFECT, distance, names_in, substituted
 from memsim.suggest.footprints import changes_of, may_be_left_out
-from memsim.suggest.index_math import distance, substituted
-from memsim.suggest.kernel_tree import assignment_to, outside, walk
+from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.loops import STEP, loop_of
-from memsim.suggest.vectors import VectorTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -96,7 +95,7 @@ class _Element:
     unit: int = 1
 
 
-class RowAccesses(VectorTree):
+class RowAccesses(KernelTree):
     """A file, in which such accesses are looked for, of elements of `least` to `most` bytes."""
 
     def __init__(self, job: Job, before: Analysis, file: str, least: int, most: int = max(WIDTHS)) -> None:

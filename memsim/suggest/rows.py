@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 from memsim.analysis import Analysis
 from memsim.arch.units import WARP, WORD
 from memsim.job import Job
+from memsim.source.nodes import outside
 from memsim.source.values import initializers
-from memsim.suggest.c_text import names_in
+from memsim.suggest.c_text import distance, names_in, substituted
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.footprints import changes_of
-from memsim.suggest.index_math import distance, substituted
-from memsim.suggest.kernel_tree import outside, wasting_files, with_pragmas
+from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.proposals import shared_end
 from memsim.suggest.row_accesses import OTHER_LOOPS, WIDEST, WIDTHS, RowAccess, RowAccesses
 from memsim.suggest.threads import Remapped, replayed
@@ -111,8 +111,7 @@ class _Rows(RowAccesses):
         if PREFIX in self.text:
             return None
         groups: dict[tuple[int, str, str], list[RowAccess]] = {}
-        kernel = [self.definition] if self.definition is not None else []
-        functions = [*kernel, *self.called({one.line for one in self.wasting})]
+        functions = self.functions()
         for one in (each for function in functions for each in self.accesses(function)):
             groups.setdefault(one.elements, []).append(one)
         room = self.before.arch.static_shared_bytes - shared_end(self.before.trace)
@@ -154,7 +153,7 @@ class _Rows(RowAccesses):
             one for one in functions if any(one.start_byte <= at < one.end_byte for at in loops)
         ]
         found.append(self.added(self.row.text, changed_functions))
-        if changed_functions != kernel:
+        if changed_functions != self.kernels:
             names += self.sizes
         return self.edit(found, names)
 

@@ -18,10 +18,9 @@ from memsim.job import Job
 from memsim.source.expressions import evaluate
 from memsim.source.kernels import template_constants
 from memsim.source.values import constants, initializers
-from memsim.suggest.c_text import factor, names_in
+from memsim.suggest.c_text import distance, factor, names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.index_math import distance
-from memsim.suggest.kernel_tree import KernelTree, body_of
+from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import integer_arguments, is_the_same, macros_of, source_of, with_whole_numbers
 from memsim.suggest.threads import Remapped, replayed
 
@@ -76,8 +75,7 @@ class _Reductions(KernelTree):
 
     def edited(self) -> tuple[Edit, bool] | None:
         """The kernel with its reduction, and whether sums of floats are in another order."""
-        body = None if self.definition is None else body_of(self.definition)
-        for node in [] if body is None else body.named_children:
+        for node in [] if self.body is None else self.body.named_children:
             parts = self._parts(node) if node.type == "for_statement" else None
             if parts is None:
                 continue

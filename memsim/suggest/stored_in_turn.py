@@ -45,12 +45,9 @@ class _Turns(Records):
 
     def moved(self) -> Edit | None:
         """The kernel, or functions that it calls, with all such stores in pairs; None if there is none."""
-        stores = {one.line for one in self.wasting if one.op == "store"}
-        if not stores or PREFIX in self.text:
+        if PREFIX in self.text or not any(one.op == "store" for one in self.wasting):
             return None
-        kernel = [] if self.definition is None else [self.definition]
-        functions = dict.fromkeys([*kernel, *self.called(stores)])
-        found = [each for one in functions for each in self._turns(one)]
+        found = [each for one in self.functions("store") for each in self._turns(one)]
         replacements = [
             one for number, (loop, record) in enumerate(found) for one in self._put(loop, record, number)
         ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from memsim.source.nodes import walk
 from memsim.source.syntax import parse
-from memsim.suggest.kernel_tree import walk
 from memsim.suggest.loops import LoopHead, loop_of
 
 

@@ -10,7 +10,7 @@ import pytest
 from memsim.api.kernel_file import KernelFile
 from memsim.job import Job
 from memsim.launch import Launch
-from memsim.suggest.index_math import distance
+from memsim.suggest.c_text import distance
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.records import NAME, records_of_threads
