@@ -13,10 +13,7 @@ from typing import IO
 import numpy as np
 
 MOST_OF_HEADER = 1 << 13
-HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 # Errors that numpy raises for an invalid header, besides `ValueError`.

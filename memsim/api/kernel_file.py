@@ -121,12 +121,7 @@ def files_loaded_once() -> Iterator[None]:
 
 @lru_cache(maxsize=2)
 def _module_once(
-    path: Path,
-    options: tuple[str, ...],
-    compiler: str | None,
-    arch: str,
-    name: str,
-    read: str,
+    path: Path, options: tuple[str, ...], compiler: str | None, arch: str, name: str, read: str
 ) -> Module:
     """The module, for several jobs in a row; `read`: all that decides what it is."""
     return load(path, options, compiler=compiler, arch=arch, name=name)

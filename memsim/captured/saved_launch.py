@@ -79,8 +79,7 @@ class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     options: Annotated[tuple[str, ...], Meta(description="For the compiler of a .cu file.")] = ()
     listing: Annotated[ListingDocument | None, Meta(description="Of a .cubin file.")] = None
     ptx: Annotated[
-        str,
-        Meta(description="The PTX that a cubin was assembled from, to find lines of inline assembly."),
+        str, Meta(description="The PTX that a cubin was assembled from, to find lines of inline assembly.")
     ] = ""
     sources: Annotated[
         tuple[str, ...],
@@ -92,12 +91,10 @@ class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     grid: Extents
     block: Extents
     shared_bytes: Annotated[
-        Natural | None,
-        Meta(description="Dynamic shared memory per block; null if unknown."),
+        Natural | None, Meta(description="Dynamic shared memory per block; null if unknown.")
     ] = 0
     cluster: Annotated[
-        Extents | None,
-        Meta(description="Blocks of a cluster, if set by the launch and not by the code."),
+        Extents | None, Meta(description="Blocks of a cluster, if set by the launch and not by the code.")
     ] = None
     note: Annotated[str, Meta(description="What distinguishes this launch from others of the kernel.")] = ""
     #: Each a record of `memsim.argument_types.argument.KINDS`.

@@ -196,11 +196,7 @@ class TritonDescription(msgspec.Struct):
 
 
 def read_cache(
-    folder: Path,
-    grid: int | Sequence[int],
-    args: Sequence[Any],
-    name: str | None = None,
-    where: str = "args",
+    folder: Path, grid: int | Sequence[int], args: Sequence[Any], name: str | None = None, where: str = "args"
 ) -> Launched:
     """The launch of a cached kernel. `where` is the source of `args`, which may be texts, in errors.
 

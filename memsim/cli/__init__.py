@@ -46,11 +46,7 @@ VERBS = {
     "exec": ("exec", "exec_", "Run a CUDA program as it is, without a GPU."),
     "capture": ("capture", "capture", "Record the launches of a script that uses Triton, Warp, ..."),
     "heatmap": ("drawings", "heatmap", "Show which shared-memory banks each access uses."),
-    "explain": (
-        "drawings",
-        "explain",
-        "Explain one request lane by lane: why it costs what it costs.",
-    ),
+    "explain": ("drawings", "explain", "Explain one request lane by lane: why it costs what it costs."),
     "bound": ("analyze", "bound", "Compute a lower bound on the cycles of a launch."),
     "time": ("time", "time", "Estimate how many cycles a launch takes, and what its warps wait for."),
     "sanitize": ("sanitize", "sanitize", "Find races, accesses out of bounds and deadlocks, without a GPU."),

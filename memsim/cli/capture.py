@@ -33,12 +33,7 @@ from memsim.views.labels import dim3
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def capture(
-    output: Path | None,
-    arch: str,
-    analyze: bool,
-    as_json: bool,
-    script: Path,
-    arguments: tuple[str, ...],
+    output: Path | None, arch: str, analyze: bool, as_json: bool, script: Path, arguments: tuple[str, ...]
 ) -> None:
     """Runs a Python script that launches kernels of Triton, NVIDIA Warp or CuTe DSL, and records
     each launch.

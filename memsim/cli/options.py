@@ -152,10 +152,7 @@ NO_CACHE = click.option("--no-cache", is_flag=True, help="Neither read nor write
 def jobs_option(default: str, of: str = "processes") -> Option:
     """`--jobs`; default, of: what it is, in words."""
     return click.option(
-        *("--jobs", "-j"),
-        type=click.IntRange(1),
-        metavar="N",
-        help=f"Number of {of}. Default: {default}.",
+        *("--jobs", "-j"), type=click.IntRange(1), metavar="N", help=f"Number of {of}. Default: {default}."
     )
 
 

@@ -43,14 +43,7 @@ def _named(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) 
 @UNTRUSTED
 @JSON
 @click.pass_context
-def prove(
-    ctx: click.Context,
-    /,
-    target: str,
-    names: dict[str, str],
-    as_json: bool,
-    **texts: Any,
-) -> None:
+def prove(ctx: click.Context, /, target: str, names: dict[str, str], as_json: bool, **texts: Any) -> None:
     """Says whether a kernel is free of bank conflicts at every value of some names; exit code 1 if not.
 
     A name is a macro, a parameter of a Python function, or stands in braces in other options:

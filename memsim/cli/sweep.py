@@ -10,15 +10,7 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import LAUNCH, launch_option, say_undivided, spell, texts_said
-from memsim.cli.options import (
-    JOBS,
-    JSON,
-    UNNAMED,
-    UNTRUSTED,
-    allow_named,
-    output_option,
-    with_options,
-)
+from memsim.cli.options import JOBS, JSON, UNNAMED, UNTRUSTED, allow_named, output_option, with_options
 from memsim.cli.output import echo_json, path_of, progress_bar, say
 from memsim.errors import MemsimError
 from memsim.sweep.results import kept_in
@@ -108,10 +100,7 @@ def sweep(
     chosen = variants(target, texts_said(ctx), partial(spell, ctx), one_will_do=cut > 1, timed=timed)
     with progress_bar(target) as report:
         results = run_sweep(
-            *(chosen, output, jobs, report),
-            cut=cut,
-            time="whole" if timed else None,
-            tell=say_undivided,
+            *(chosen, output, jobs, report), cut=cut, time="whole" if timed else None, tell=say_undivided
         )
     if as_json:
         echo_json(to_dict(results))

@@ -39,10 +39,7 @@ from memsim.validate.device import program_text
 from memsim.validate.live import measure, profiles_in, recorded_name
 
 FAILED, MISSING = 1, 2
-REFUSED = {
-    "blocks": "a GPU always runs all blocks",
-    "max_steps": "recorded launches ran to their end",
-}
+REFUSED = {"blocks": "a GPU always runs all blocks", "max_steps": "recorded launches ran to their end"}
 
 
 @dataclass

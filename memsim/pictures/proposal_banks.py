@@ -11,12 +11,7 @@ from memsim.analysis import Analysis
 from memsim.arch.units import BANKS, LINE, WORD
 from memsim.model.service import bank_load
 from memsim.pictures.array_layouts import WordLayout, layouts
-from memsim.pictures.worst_request import (
-    SharedRequest,
-    shared_request,
-    take_apart,
-    worst_shared_request,
-)
+from memsim.pictures.worst_request import SharedRequest, shared_request, take_apart, worst_shared_request
 from memsim.suggest.proposals import Advice, Proposal
 
 MOST_ROWS = MOST_COLUMNS = 8

@@ -258,14 +258,7 @@ def key_of(job: Job, apart: bool = False) -> str:
 
 def _key(when: str, job: Job, read: list[Any], arguments: list[Any], apart: bool) -> str:
     launch = job.launch
-    shape = [
-        launch.grid,
-        launch.block,
-        launch.shared_bytes,
-        launch.cluster,
-        job.blocks,
-        job.arch.name,
-    ]
+    shape = [launch.grid, launch.block, launch.shared_bytes, launch.cluster, job.blocks, job.arch.name]
     shape += [job.allow_out_of_bounds, job.uncertain, apart, confinement() is not None]
     return json.dumps([when, model_version(), read, shape, arguments], sort_keys=True, default=_plain)
 

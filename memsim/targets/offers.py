@@ -263,11 +263,7 @@ def generic_name(kernel: KernelSource) -> str:
 
 
 def offer_of(
-    text: str,
-    kernel: KernelSource,
-    name: str,
-    launch: LaunchSource | None,
-    given: Mapping[str, Number],
+    text: str, kernel: KernelSource, name: str, launch: LaunchSource | None, given: Mapping[str, Number]
 ) -> Offer:
     """What to type for a kernel; `name`: of the instance, if it is a template, and `given` as in `offers`."""
     template = split(name.partition("<")[2].removesuffix(">"))

@@ -33,10 +33,7 @@ MOST_FOLDERS = 5_000
 
 
 def coverage_of(
-    project: Project,
-    chosen: Sequence[Job],
-    cache: Path | None = None,
-    subjects: Sequence[GuardedKernel] = (),
+    project: Project, chosen: Sequence[Job], cache: Path | None = None, subjects: Sequence[GuardedKernel] = ()
 ) -> Coverage:
     """The kernels that are defined in CUDA files below the project's folder, and those without a target.
 

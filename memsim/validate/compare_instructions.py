@@ -324,9 +324,7 @@ def _counted_together(profiles: Iterable[CodeProfile], metrics: Set[str]) -> dic
 
 
 def _arbitration(
-    profiles: Sequence[CodeProfile],
-    together: Mapping[str, int | float],
-    predicted: Mapping[str, int | None],
+    profiles: Sequence[CodeProfile], together: Mapping[str, int | float], predicted: Mapping[str, int | None]
 ) -> dict[str, int]:
     """The surpluses that are proven to be arbitration by counters of one pass, by metric; empty if none are.
 

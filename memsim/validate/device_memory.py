@@ -106,11 +106,7 @@ def encode_tiled(
 
 
 class _Attribute(ctypes.Structure):
-    _fields_ = [
-        ("id", ctypes.c_int),
-        ("padding", ctypes.c_int),
-        ("value", ctypes.c_uint32 * 16),
-    ]
+    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_uint32 * 16)]
 
 
 class _Configuration(ctypes.Structure):

@@ -15,12 +15,7 @@ from memsim.arch import SM_90, Arch
 from memsim.arch.units import WARP
 from memsim.counts import Count, Range, total
 from memsim.instruction import condition_of, guard_of
-from memsim.model import (
-    bypass_source_page,
-    copy_source_page,
-    global_source_page,
-    shared_source_page,
-)
+from memsim.model import bypass_source_page, copy_source_page, global_source_page, shared_source_page
 from memsim.model.choice import group_wavefronts, why_no_cost
 from memsim.model.coalescing import local_access
 from memsim.model.operations import operation

@@ -285,15 +285,7 @@ def _artifact(path: str) -> dict[str, str]:
 
 def _fingerprint(finding: Finding) -> str:
     site = finding.site
-    parts = (
-        finding.kernel,
-        finding.budget,
-        site.statement,
-        site.op,
-        site.space,
-        str(site.width),
-        site.array,
-    )
+    parts = (finding.kernel, finding.budget, site.statement, site.op, site.space, str(site.width), site.array)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

@@ -72,8 +72,7 @@ class CheckDocument(Document, frozen=True, kw_only=True):
     kernels: Annotated[Texts, Meta(description="targets that were analyzed")]
     checks: tuple[CheckPart, ...]
     coverage: Annotated[
-        Coverage | None,
-        Meta(description="null if targets were chosen by name, or nothing was checked"),
+        Coverage | None, Meta(description="null if targets were chosen by name, or nothing was checked")
     ]
     problems: tuple[ProblemPart, ...]
 

@@ -303,7 +303,5 @@ def _lines(request: GlobalRequest) -> Iterable[ExplainedLine]:
     for line in range(len(request.lines)):
         sectors = (tuple(request.lanes_of_sector(line, sector)) for sector in range(LINE // SECTOR))
         yield ExplainedLine(
-            name=line_name(request, line),
-            sectors=tuple(sectors),
-            bytes_used=int(request.used[line].sum()),
+            name=line_name(request, line), sectors=tuple(sectors), bytes_used=int(request.used[line].sum())
         )

@@ -63,12 +63,7 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
 
 
 def _draw(
-    screen: Screen,
-    panel: Sequence[HeatRow],
-    widths: Sequence[int],
-    wide: bool,
-    cell_width: int,
-    banks: int,
+    screen: Screen, panel: Sequence[HeatRow], widths: Sequence[int], wide: bool, cell_width: int, banks: int
 ) -> None:
     """One kernel's rows, `banks` of them in a line."""
     from rich.text import Text
