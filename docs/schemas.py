@@ -26,7 +26,7 @@ from memsim.sweep.results_shown import SweepDocument
 from memsim.targets.offers import KernelsDocument
 from memsim.validate.by_instruction import ValidationDocument
 from memsim.views.bound_text import BoundDocument
-from memsim.views.check.json import CheckDocument
+from memsim.views.check.check_formats import CheckDocument
 from memsim.views.compare_text import ComparisonDocument
 from memsim.views.explain.request_text import RequestDocument
 from memsim.views.heatmap.heat_rows import HeatmapDocument

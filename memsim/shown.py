@@ -131,7 +131,7 @@ class ShownAnalysis(Analysis):
         Raises:
             MemsimError: none of the kernels accesses shared memory.
         """
-        from memsim.views.heatmap.terminal import write
+        from memsim.views.heatmap.heat_rows import write
         from memsim.views.report import fragment
         from memsim.views.screen import text_of
 

@@ -23,7 +23,7 @@ from memsim.views.analyze.costs import choose_sites
 from memsim.views.explain.request_text import request_document
 from memsim.views.explain.request_text import write as write_request
 from memsim.views.heatmap.heat_rows import heatmap_document
-from memsim.views.heatmap.terminal import write as write_heatmap
+from memsim.views.heatmap.heat_rows import write as write_heatmap
 from memsim.views.labels import access
 from memsim.views.plot import Plots
 from memsim.views.suggest.advice import what_would_help

@@ -157,6 +157,13 @@ def longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
 
 
+def fenced(text: str, language: str) -> str:
+    """Lines of text as a block of code, whatever they hold."""
+    text = plain(text)
+    fence = "`" * max(3, longest_run(text) + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
 def escape_markdown(text: str) -> str:
     """Text in a cell: nothing in it is Markdown or HTML."""
     text = plain(text)

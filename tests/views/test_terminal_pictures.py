@@ -13,7 +13,7 @@ from memsim.kernels import catalog
 from memsim.pictures.bank_use import bank_use
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.views.explain import request_text as request
-from memsim.views.heatmap import terminal as heatmap
+from memsim.views.heatmap import heat_rows as heatmap
 from memsim.views.heatmap.heat_rows import heat_rows
 from tests.views.cases import Terminal, kernel, mixed
 

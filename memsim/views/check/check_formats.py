@@ -1,4 +1,4 @@
-"""Findings of `memsim check` for programs: GitHub Actions, JUnit, SARIF, Markdown, and JSON beside it.
+"""Findings of `memsim check` for programs: GitHub Actions, JUnit, SARIF, Markdown, JSON.
 
 As workflow commands of GitHub Actions they are an annotation on each line. GitHub shows ten annotations of a
 kind for each step; the log and the summary of the job, which is Markdown, have all of them. The Markdown is
@@ -17,14 +17,30 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape as escape_html
 from pathlib import PurePath, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from memsim.guard.outcome import HARMLESS, VANISHED, Checked, Finding, Outcome, Problem, QuantityChange
+from msgspec import Meta
+
+from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
+from memsim.guard.comparison import ORDER
+from memsim.guard.outcome import (
+    BROKEN,
+    HARMLESS,
+    UNRESOLVED,
+    VANISHED,
+    Checked,
+    Coverage,
+    Finding,
+    Outcome,
+    Problem,
+    QuantityChange,
+)
+from memsim.launch import Natural, Positive, Space
 from memsim.version import __version__
 from memsim.views.check.findings import (
     TITLES,
@@ -37,9 +53,9 @@ from memsim.views.check.findings import (
     sentence,
     was,
 )
-from memsim.views.check.json import render as render_json
 from memsim.views.labels import access
-from memsim.views.plain import code, escape_markdown, longest_run, plain, table
+from memsim.views.plain import code, escape_markdown, fenced, table
+from memsim.views.plain import plain as plain_text
 
 Properties = Mapping[str, str | int | None]
 
@@ -50,7 +66,7 @@ def github(outcome: Outcome, locate: Locate) -> str:
     lines += [_of_finding(finding, locate) for finding in outcome.findings]
     if outcome.coverage is not None:
         lines += [_command("notice", {"title": "memsim: coverage"}, line) for line in outcome.coverage.lines]
-    return "\n".join([*lines, plain(outcome.verdict)])
+    return "\n".join([*lines, plain_text(outcome.verdict)])
 
 
 def _of_finding(finding: Finding, locate: Locate) -> str:
@@ -78,19 +94,17 @@ def _of_problem(problem: Problem, locate: Locate) -> str:
 
 
 def _command(name: str, properties: Properties, message: str) -> str:
-    return f"::{name} {','.join(_properties(properties))}::{_data(message)}"
-
-
-def _properties(properties: Properties) -> Iterator[str]:
-    for name, value in properties.items():
-        if value is not None:
-            yield f"{name}={_data(str(value)).replace(':', '%3A').replace(',', '%2C')}"
+    said = (
+        f"{key}={_data(str(value)).replace(':', '%3A').replace(',', '%2C')}"
+        for key, value in properties.items()
+        if value is not None
+    )
+    return f"::{name} {','.join(said)}::{_data(message)}"
 
 
 def _data(text: str) -> str:
     """Escaped as the workflow commands want it."""
-    text = plain(text)
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return plain_text(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 # Characters that XML 1.0 has no way to write.
@@ -111,7 +125,9 @@ def junit(outcome: Outcome, locate: Locate) -> str:
     for checked in outcome.checked:
         _add_check(suite, checked, locate)
     for problem in outcome.problems:
-        _add_problem(suite, problem)
+        case = _add_case(suite, problem.kernel or "memsim", "is judged")
+        error = ElementTree.SubElement(case, "error", message=_clean(problem.error.message), type="problem")
+        error.text = _clean(str(problem.error))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
@@ -126,18 +142,12 @@ def _add_check(suite: ElementTree.Element, checked: Checked, locate: Locate) -> 
     failure.text = _clean("\n".join(lines))
 
 
-def _add_problem(suite: ElementTree.Element, problem: Problem) -> None:
-    case = _add_case(suite, problem.kernel or "memsim", "is judged")
-    error = ElementTree.SubElement(case, "error", message=_clean(problem.error.message), type="problem")
-    error.text = _clean(str(problem.error))
-
-
 def _add_case(suite: ElementTree.Element, kernel: str, name: str) -> ElementTree.Element:
     return ElementTree.SubElement(suite, "testcase", classname=_clean(kernel), name=_clean(name), time="0")
 
 
 def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("\ufffd", plain(text))
+    return _FORBIDDEN.sub("\ufffd", plain_text(text))
 
 
 MOST_ROWS = 60
@@ -217,9 +227,7 @@ def _counted(figure: QuantityChange) -> str:
 
 def _fenced(error: str, longest: int = LONGEST_PROBLEM) -> str:
     cut = error if len(error) <= longest else error[:longest] + "\n..."
-    cut = plain(cut)
-    fence = "`" * max(3, longest_run(cut) + 1)
-    return f"{fence}text\n{cut}\n{fence}"
+    return fenced(cut, "text")
 
 
 ROOT = "%SRCROOT%"
@@ -236,7 +244,13 @@ def sarif(outcome: Outcome, locate: Locate) -> str:
             {
                 "executionSuccessful": not outcome.problems,
                 "exitCode": outcome.exit_code,
-                "toolExecutionNotifications": [_notification(problem) for problem in outcome.problems],
+                "toolExecutionNotifications": [
+                    {
+                        "level": "error",
+                        "message": {"text": f"{problem.kernel}: {problem.error}".removeprefix(": ")},
+                    }
+                    for problem in outcome.problems
+                ],
             }
         ],
         "results": [_result(finding, locate) for finding in outcome.findings],
@@ -266,7 +280,10 @@ def _result(finding: Finding, locate: Locate) -> dict[str, Any]:
         region = {"startLine": where.line, "snippet": {"text": finding.site.source}}
     if where.column is not None:
         region["startColumn"] = where.column
-    physical = {"artifactLocation": _artifact(where.path), "region": region}
+    file = {"uri": quote(PurePosixPath(where.path).as_posix()), "uriBaseId": ROOT}
+    if PurePath(where.path).is_absolute():
+        file = {"uri": PurePath(where.path).as_uri()}
+    physical = {"artifactLocation": file, "region": region}
     return {
         "ruleId": finding.kind,
         "ruleIndex": list(TITLES).index(finding.kind),
@@ -277,21 +294,84 @@ def _result(finding: Finding, locate: Locate) -> dict[str, Any]:
     }
 
 
-def _artifact(path: str) -> dict[str, str]:
-    if PurePath(path).is_absolute():
-        return {"uri": PurePath(path).as_uri()}
-    return {"uri": quote(PurePosixPath(path).as_posix()), "uriBaseId": ROOT}
-
-
 def _fingerprint(finding: Finding) -> str:
     site = finding.site
     parts = (finding.kernel, finding.budget, site.statement, site.op, site.space, str(site.width), site.array)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _notification(problem: Problem) -> dict[str, Any]:
-    who = f"{problem.kernel}: " if problem.kernel else ""
-    return {"level": "error", "message": {"text": f"{who}{problem.error}"}}
+class FindingPart(DocumentPart, frozen=True, kw_only=True):
+    """An access that breaks a budget or differs from the baseline."""
+
+    kind: Annotated[str, one_of(BROKEN, UNRESOLVED, *ORDER)]
+    breaks: bool
+    file: Annotated[str, Meta(description="relative to the repository; absolute if it is outside of it")]
+    line: Positive | None
+    column: Positive | None
+    source: Annotated[str, Meta(description="the text of the line, empty if unknown")]
+    op: str
+    space: Space
+    width: Annotated[Natural, Meta(description="bytes a lane")]
+    array: str
+    figures: tuple[QuantityChange, ...]
+    reason: str
+    lanes: Annotated[str, Meta(description="which lanes are to blame, empty if none are")]
+
+
+class CheckPart(DocumentPart, frozen=True, kw_only=True):
+    """One budget on one kernel."""
+
+    kernel: str
+    budget: str
+    rows: Annotated[Positive, Meta(description="accesses that it could be broken by")]
+    broken: bool
+    findings: tuple[FindingPart, ...]
+
+
+class ProblemPart(DocumentPart, frozen=True, kw_only=True):
+    """Why something could not be judged."""
+
+    kernel: Annotated[str, Meta(description="empty for all")]
+    message: str
+    file: str | None
+    line: int | None
+    column: int | None
+    hint: str | None
+
+
+class CheckDocument(Document, frozen=True, kw_only=True):
+    """What became of a project's budgets."""
+
+    verdict: Line
+    exit_code: Annotated[
+        int, one_of(0, 1, 2, description="0: all hold; 1: a budget is broken; 2: not all could be judged")
+    ]
+    kernels: Annotated[Texts, Meta(description="targets that were analyzed")]
+    checks: tuple[CheckPart, ...]
+    coverage: Annotated[
+        Coverage | None, Meta(description="null if targets were chosen by name, or nothing was checked")
+    ]
+    problems: tuple[ProblemPart, ...]
+
+
+def to_json(outcome: Outcome, locate: Locate) -> str:
+    """Indented JSON, without a newline at the end."""
+    document = CheckDocument.of(
+        outcome,
+        kernels=tuple(outcome.kernels),
+        checks=tuple(
+            CheckPart.of(one, findings=tuple(_finding(finding, locate) for finding in one.findings))
+            for one in outcome.checked
+        ),
+        problems=tuple(ProblemPart.of(one.error, kernel=one.kernel) for one in outcome.problems),
+    )
+    return json.dumps(plain(document), indent=2)
+
+
+def _finding(finding: Finding, locate: Locate) -> FindingPart:
+    site, where = finding.site, place(finding, locate)
+    of_site = {name: getattr(site, name) for name in ("source", "op", "space", "width", "array")}
+    return FindingPart.of(finding, file=where.path, line=where.line, column=where.column, **of_site)
 
 
 #: What writes an outcome, by the name of the format.
@@ -299,6 +379,6 @@ FORMATS: dict[str, Callable[[Outcome, Locate], str]] = {
     "github": github,
     "sarif": sarif,
     "junit": junit,
-    "json": render_json,
+    "json": to_json,
     "markdown": markdown,
 }

@@ -84,11 +84,7 @@ def _write_lanes(screen: Screen, request: SharedRequest) -> None:
             served_by = one.wavefront if one else 0
             line += cell(str(served_by or "."), colour_of_count(served_by), CELL)
         if request.active[lane]:
-            mark = (
-                "!"
-                if any(cells[lane, bank].collides for bank in range(BANKS) if (lane, bank) in cells)
-                else ""
-            )
+            mark = "!" * any(one.collides for (row, _), one in cells.items() if row == lane)
             line += Text(after(int(request.group[lane]), int(request.wavefront[lane])) + mark)
         else:
             line += Text("   idle")
@@ -113,11 +109,10 @@ def _write_conflicts(screen: Screen, request: SharedRequest) -> None:
         return
     if collisions:
         screen.say("Words that collide:")
-    for meeting in collisions[:MOST_LINES]:
-        screen.say(f"  group {meeting.group}, {collision_line(request.origin, meeting)}")
-    if len(collisions) > MOST_LINES:
-        screen.say(f"  and {len(collisions) - MOST_LINES} more")
-    if collisions:
+        for meeting in collisions[:MOST_LINES]:
+            screen.say(f"  group {meeting.group}, {collision_line(request.origin, meeting)}")
+        if len(collisions) > MOST_LINES:
+            screen.say(f"  and {len(collisions) - MOST_LINES} more")
         screen.say()
     for line in _graph(request):
         screen.say(line)
@@ -147,7 +142,12 @@ def _write_sectors(screen: Screen, request: GlobalRequest) -> None:
     from rich.text import Text
 
     names = [line_name(request, line) for line in range(len(request.lines))]
-    lanes = [" | ".join(_lanes_of_sectors(request, line)) for line in range(len(names))]
+    lanes = [
+        " | ".join(
+            ranges(request.lanes_of_sector(line, sector)) for sector, moved in enumerate(touched) if moved
+        )
+        for line, touched in enumerate(request.touched)
+    ]
     wide = max(map(len, names))
     beside = wide + max(map(len, lanes)) + 2 * (LINE // SECTOR + 1)
     room = screen.columns or UNLIMITED
@@ -164,12 +164,6 @@ def _write_sectors(screen: Screen, request: GlobalRequest) -> None:
             text += _sector(request, line, sector, size) + Text("  ")
         screen.say(text + Text(lanes[line]))
     screen.say(f"# used   - moved but unused   . not moved   ({size} bytes each)")
-
-
-def _lanes_of_sectors(request: GlobalRequest, line: int) -> Iterator[str]:
-    for sector, touched in enumerate(request.touched[line]):
-        if touched:
-            yield ranges(request.lanes_of_sector(line, sector))
 
 
 def _sector(request: GlobalRequest, line: int, sector: int, size: int) -> Text:
@@ -250,22 +244,15 @@ def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> dic
     """A request of a kernel as plain values."""
     origin, answer, *why = request.origin, *sentences(request)
     shared = request if isinstance(request, SharedRequest) else None
-    sectors = request if isinstance(request, GlobalRequest) else None
+    costs = {name: getattr(request, name, None) for name in ("wavefronts", "conflicts", "ways", "sectors")}
     return plain(
-        RequestDocument(
+        RequestDocument.of(
+            origin,
             kernel=kernel,
             answer=answer,
             why=tuple(why),
-            site=origin.site,
             counts=origin.row,
-            block=origin.block,
-            warp=origin.warp,
-            times=origin.times,
-            distinct=origin.distinct,
-            wavefronts=None if shared is None else shared.wavefronts,
-            conflicts=None if shared is None else shared.conflicts,
-            ways=None if shared is None else shared.ways,
-            sectors=None if sectors is None else sectors.sectors,
+            **costs,
             ideal=request.ideal if isinstance(request, SharedRequest) else request.ideal_sectors,
             lanes=tuple(
                 ExplainedLane(
@@ -279,8 +266,7 @@ def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> dic
                 if request.active[lane]
             ),
             collisions=() if shared is None else tuple(_collisions(shared)),
-            lines=() if sectors is None else tuple(_lines(sectors)),
-            uncertain=origin.uncertain,
+            lines=tuple(_lines(request)) if isinstance(request, GlobalRequest) else (),
         )
     )
 
@@ -288,15 +274,10 @@ def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> dic
 def _collisions(request: SharedRequest) -> Iterable[ExplainedCollision]:
     for meeting in request.collisions():
         words = (
-            ExplainedWords(
-                name=word_name(request.origin, seat.words),
-                first=seat.words.start,
-                lanes=seat.lanes,
-                wavefront=seat.wavefront,
-            )
+            ExplainedWords.of(seat, name=word_name(request.origin, seat.words), first=seat.words.start)
             for seat in meeting.seats
         )
-        yield ExplainedCollision(group=meeting.group, banks=tuple(meeting.banks), words=tuple(words))
+        yield ExplainedCollision.of(meeting, banks=tuple(meeting.banks), words=tuple(words))
 
 
 def _lines(request: GlobalRequest) -> Iterable[ExplainedLine]:

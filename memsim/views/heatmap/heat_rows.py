@@ -1,19 +1,32 @@
-"""The rows of a bank heatmap in the order of the accesses, the same for every format."""
+"""The bank heatmap: its rows in the order of the accesses, the same for every format; as JSON; and in a
+terminal, a row for each shared access site, a cell for each bank.
+
+There a cell holds how many different words of the worst request meet in the bank, `+` where only other
+requests use it; `!` after a row's ways marks a conflict. On a narrow terminal the rows' places and code stand
+below the cells, and numbers of two digits take two lines of 16 banks. The share of requests that use a bank is
+shown by the other formats only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeAlias
 
 from msgspec import Meta
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.arch.units import BANKS
 from memsim.document import Count, Document, DocumentPart, Line, plain
 from memsim.errors import MemsimError
 from memsim.launch import Natural
 from memsim.pictures.bank_use import BankUse, bank_use
+from memsim.views.canvas import colour_of_trouble
 from memsim.views.labels import access, each, file_names
+from memsim.views.screen import Screen, cell, cut
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 Banks: TypeAlias = tuple[Natural, ...]
 SCALE = "words of the worst request in one bank; 1: clean"
@@ -36,16 +49,19 @@ class HeatRow:
     use: BankUse | None
 
     @property
+    def what(self) -> str:
+        """`store 4 B`."""
+        return access(self.site).removeprefix("shared ")
+
+    @property
     def title(self) -> str:
         """`site 2 · kernel_v4.cu:43 · store 4 B · s_a`."""
-        what = access(self.site).removeprefix("shared ")
-        return " · ".join(part for part in (f"site {self.number}", self.place, what, self.site.array) if part)
+        return " · ".join(filter(None, (f"site {self.number}", self.place, self.what, self.site.array)))
 
     @property
     def short_title(self) -> str:
         """`line 43 · store 4 B · s_a`, for where the file is known."""
-        what = access(self.site).removeprefix("shared ")
-        return " · ".join(part for part in (f"line {self.site.line}", what, self.site.array) if part)
+        return " · ".join(filter(None, (f"line {self.site.line}", self.what, self.site.array)))
 
     @property
     def parts(self) -> tuple[float, float, float]:
@@ -146,16 +162,13 @@ def heatmap_document(analyses: Sequence[Analysis]) -> dict[str, Any]:
 
 def _heatmap_row(row: HeatRow) -> HeatmapRow:
     site, use = row.site, row.use
-    return HeatmapRow(
+    return HeatmapRow.of(
+        site,
         site=row.number,
         place=row.place,
         access=access(site),
-        array=site.array,
         answer=row.answer,
         ways=site.max_ways,
-        requests=site.requests,
-        wavefronts=site.wavefronts,
-        ideal_wavefronts=site.ideal_wavefronts,
         worst=None if use is None else tuple(use.worst.tolist()),
         most=None if use is None else tuple(use.ways.tolist()),
         busy=None if use is None else tuple(use.busy.tolist()),
@@ -177,3 +190,107 @@ def heat_panels(analyses: Sequence[Analysis]) -> list[list[HeatRow]]:
             hint="memsim explain shows accesses to global memory",
         )
     return panels
+
+
+CELL, NARROW_CELL = 3, 2  # columns of text; what a number leaves of them stays without colour
+LEFT = ("site", "where", "access")
+RIGHT = ("ways", "wavefronts")
+NARROWEST = 12
+
+
+def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
+    """Prints a heatmap for each analysis, all with the same columns.
+
+    Raises:
+        MemsimError: none of the kernels touches shared memory.
+    """
+    from rich.text import Text
+
+    screen = Screen(stream)
+    panels = heat_panels(analyses)
+    texts = [_left(row) for panel in panels for row in panel]
+    widths = [max(map(len, column)) for column in zip(LEFT, *texts, strict=True)]
+    beside = sum(widths) + 6 + 2 + sum(map(len, RIGHT)) + 12
+    wide = beside + BANKS * NARROW_CELL <= screen.room
+    cell_width = CELL if (beside if wide else widths[0] + 10) + BANKS * CELL <= screen.room else NARROW_CELL
+    most = max((int(row.use.worst.max()) for panel in panels for row in panel if row.use), default=0)
+    banks = BANKS
+    if len(str(most)) == cell_width:  # the numbers would touch
+        cell_width, banks = CELL, BANKS // 2
+    for analysis, panel in zip(analyses, panels, strict=True):
+        screen.say(analysis.verdict, "bold")
+        screen.say()
+        if panel:
+            _draw(screen, panel, widths, wide, cell_width, banks)
+        else:
+            screen.say(NOTHING)
+            screen.say()
+    legend = Text("")
+    for step in range(6):
+        legend += cell(str(2**step), colour_of_trouble(2**step), CELL)
+    screen.say(legend + Text(f"  {SCALE}"))
+    screen.say(f"{OTHERS} only other requests use the bank; ! a bank conflict")
+
+
+def _draw(
+    screen: Screen, panel: Sequence[HeatRow], widths: Sequence[int], wide: bool, cell_width: int, banks: int
+) -> None:
+    """One kernel's rows, `banks` of them in a line."""
+    from rich.text import Text
+
+    shown, beside = (len(LEFT), len(RIGHT)) if wide else (1, 1)
+    ticks = Text("".join(f"{'' if bank % 4 else bank:>{cell_width}}" for bank in range(BANKS)))
+    _print_lines(screen, LEFT[:shown], widths, ticks, RIGHT[:beside], banks * cell_width, bold=True)
+    indent = " " * (widths[0] + 2)
+    for row in panel:
+        texts = _left(row)
+        right = (f"{row.ways}{'!' if row.site.conflicts else ' '}", row.wavefronts)[:beside]
+        cells = _cells(row, cell_width)
+        _print_lines(
+            screen, texts[:shown], widths, cells, right, banks * cell_width, bool(row.site.conflicts)
+        )
+        if wide:
+            before = " " * (sum(widths) + 6)
+            screen.say(before + cut(row.site.source, max(screen.room - len(before), NARROWEST)), "dim")
+    screen.say()
+    for row in () if wide else panel:
+        number, where, what = _left(row)
+        screen.say(f"{number.ljust(widths[0])}  {where}  {what}  {RIGHT[1]}: {row.wavefronts}")
+        screen.say(indent + cut(row.site.source, max(screen.room - len(indent), NARROWEST)), "dim")
+    if not wide:
+        screen.say()
+
+
+def _left(row: HeatRow) -> tuple[str, str, str]:
+    return str(row.number), row.place, f"{row.what} {row.site.array}"
+
+
+def _print_lines(
+    screen: Screen,
+    left: Sequence[str],
+    widths: Sequence[int],
+    cells: Text,
+    right: Sequence[str],
+    width: int,
+    bold: bool,
+) -> None:
+    """One row: its texts left and right of the cells, of which `width` columns fit into a line."""
+    from rich.text import Text
+
+    style = "bold" if bold else ""
+    before = "".join(f"{text.ljust(width)}  " for text, width in zip(left, widths))
+    after = "".join(f"  {text.rjust(len(RIGHT[0]))}" for text in right)
+    for start in range(0, len(cells), width):
+        screen.say(Text(before, style=style) + cells[start : start + width] + Text(after, style=style))
+        before, after = " " * len(before), ""
+
+
+def _cells(row: HeatRow, width: int) -> Text:
+    from rich.text import Text
+
+    if row.use is None:
+        return Text(row.answer.center(BANKS * width), style="italic")
+    cells = Text("")
+    for worst, ways in zip(row.use.worst.tolist(), row.use.ways.tolist(), strict=True):
+        cells += cell(str(worst or (OTHERS if ways else ".")), colour_of_trouble(worst), width)
+    return cells
