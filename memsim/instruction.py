@@ -51,6 +51,11 @@ class Instruction:
         return f"{self.source.file}:{self.source.line}" if self.source else f"address {self.address:#x}"
 
 
+def opcode_of(sass: str) -> str:
+    """`LDG.E.128` of `@!P0 LDG.E.128 R4, desc[UR4][R2.64]`; "" of a text without one."""
+    return next((word for word in sass.split() if not word.startswith("@")), "")
+
+
 def guard_of(sass: str) -> str:
     """The predicate that can switch lanes off, `P2` or `!P0`; "" if there is none."""
     found = _GUARD.match(sass)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from memsim.arch import Arch
 from memsim.counts import SiteCounts
+from memsim.instruction import opcode_of
 from memsim.trace.footprint import READS, WRITES, Footprint
 from memsim.trace.trace import Trace
 
@@ -84,6 +85,5 @@ def executed_forms(trace: Trace) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     if len(trace.executed):
         for (_, text, _, _), times in zip(trace.listing, trace.executed.tolist(), strict=True):
-            words = (word for word in text.split() if not word.startswith("@"))
-            found[next(words, "")] += times
+            found[opcode_of(text)] += times
     return found

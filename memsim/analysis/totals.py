@@ -14,7 +14,7 @@ from dataclasses import replace
 from memsim.analysis.swap_costs import LOOP
 from memsim.arch import Arch
 from memsim.counts import Count, Range, SiteCounts, total
-from memsim.instruction import condition_of, guard_of
+from memsim.instruction import condition_of, guard_of, opcode_of
 from memsim.model import COUNTERS, bypass_source_page, global_source_page
 from memsim.model.choice import why_no_cost
 from memsim.model.counters import Counter, may_count_in
@@ -62,7 +62,8 @@ def totals_of(
     others = {**atomic_totals(trace, sites), **constant_requests(trace, sites)}
     counters |= {metric: _counter_of_others(metric) for metric in others}
     counts |= others
-    order, opcodes = "; ".join(trace.uncertain), _opcodes(trace)
+    order = "; ".join(trace.uncertain)
+    opcodes = frozenset(opcode_of(text).split(".")[0] for _, text, _, _ in trace.listing)
     for metric, counter in counters.items():
         if order and (counts[metric] or _may_be_made(counter, opcodes)):
             counts[metric] = _in_some_order(counts[metric], order)
@@ -102,13 +103,6 @@ def _counter_of_others(metric: str) -> Counter:
         return Counter(metric, "constant", "requests", ("load",))
     op = next(op for op, end in ENDS.items() if f"_op_{end}." in metric)
     return Counter(metric, "global", "requests", (op,))
-
-
-def _opcodes(trace: Trace) -> frozenset[str]:
-    """Opcodes of the kernel's machine code, with or without a warp that executes them."""
-    words = (text.split() for _, text, _, _ in trace.listing)
-    instructions = (next((word for word in line if not word.startswith("@")), "") for line in words)
-    return frozenset(instruction.split(".")[0] for instruction in instructions)
 
 
 def _may_be_made(counter: Counter, opcodes: frozenset[str]) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 import click
 
 import memsim
-from memsim.cli.options import asked_by_environment, trust_nothing
+from memsim.cli.options import asked_by_environment, trust_nothing, when_asked
 from memsim.errors import MemsimError
 from memsim.views.plain import print_constant_text, wrapped
 
@@ -80,17 +80,12 @@ class VerbContext(click.Context):
     formatter_class = HelpText
 
 
-def _print_plainly(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
-        print_constant_text()
-
-
 PLAIN = click.Option(
     ["--plain"],
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_print_plainly,
+    callback=when_asked(print_constant_text),
     help="Print text without colours, 100 columns wide wherever it goes.",
 )
 
@@ -232,7 +227,9 @@ def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> i
     except OSError as error:
         if error.filename is not None:
             return _failed(str(error), 2)
-        _discard_output()  # of no file, so of a stream
+        with suppress(OSError, ValueError, AttributeError):  # of no file, so of a stream
+            # Nothing can be printed any more; Python would try once more when it ends, and complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _failed(f"cannot write the output: {error.strerror}", 2)
 
 
@@ -257,15 +254,8 @@ def _open_missing_streams() -> None:
 
 
 def _failed(message: str, code: int, prefix: str = "error: ") -> int:
-    """Tells why, and returns the exit code."""
     from memsim.cli.output import say_all
 
     with suppress(OSError):
         say_all(f"{prefix}{message}", err=True)
     return code
-
-
-def _discard_output() -> None:
-    """Nothing can be printed any more; Python would try once more when it ends, and complain."""
-    with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

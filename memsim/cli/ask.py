@@ -42,11 +42,7 @@ def ask_to_write(verb: str, *arguments: str) -> dict[str, Any]:
 
 
 def _words(options: str) -> list[str]:
-    """The options of a command line.
 
-    Raises:
-        MemsimError: quotes that do not match, or an option that writes a file.
-    """
     try:
         words = shlex.split(options)
     except ValueError as error:

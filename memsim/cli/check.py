@@ -118,7 +118,12 @@ def _checked(
     if form == "markdown" or (form == "github" and os.environ.get(SUMMARY)):
         comment = _writer("markdown")(outcome, in_repository) + _cure(outcome, targets, cache)
     if form != TEXT:
-        _give(comment if form == "markdown" else _writer(form)(outcome, in_repository), form, output)
+        text = comment if form == "markdown" else _writer(form)(outcome, in_repository)
+        if output is None:
+            echo_document(text)
+        else:
+            with written(output, Path("memsim-check" + FORMATS[form])) as path:
+                write_text(path, text + "\n", "it")
     if form == "github" and comment:
         _append(Path(os.environ[SUMMARY]), comment)
     return outcome
@@ -177,14 +182,6 @@ def _writer(form: str) -> Callable[[Outcome, Locate], str]:
     from memsim.views.check.check_formats import FORMATS
 
     return FORMATS[form]
-
-
-def _give(text: str, form: str, output: Path | None) -> None:
-    if output is None:
-        echo_document(text)
-        return
-    with written(output, Path("memsim-check" + FORMATS[form])) as path:
-        write_text(path, text + "\n", "it")
 
 
 def _append(path: Path, text: str) -> None:

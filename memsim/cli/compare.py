@@ -131,12 +131,6 @@ class Operands:
             return {}
         return {target.name: target for target in project.targets if isinstance(target.kernel, KernelFile)}
 
-    def refuse_unused(self) -> None:
-        """An option that changed nothing is a mistake of the user's."""
-        for key in launch_said(self.ctx):
-            if key not in (*self.used, "arch"):
-                raise click.UsageError(f"{spell(self.ctx, key)} does not apply to these A and B", self.ctx)
-
 
 @click.command("compare")
 @click.argument("a", callback=allow_named)
@@ -183,7 +177,9 @@ def compare_(
             ctx, None if arch is None else get_arch(arch), config, jobs, open_cache(no_cache), stack
         )
         first, second = operands.sides(a), operands.sides(b)
-    operands.refuse_unused()
+    for key in launch_said(ctx):  # an option that changed nothing is a mistake of the user's
+        if key not in (*operands.used, "arch"):
+            raise click.UsageError(f"{spell(ctx, key)} does not apply to these A and B", ctx)
     for errors in operands.failed.values():
         for error in errors:
             say_all(error, err=True)

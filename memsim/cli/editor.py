@@ -125,8 +125,9 @@ def editor_server() -> LanguageServer:
         seen[uri] = list(costs(path)) if path.is_file() else []
         warnings = [_diagnostic(cost) for cost in seen[uri]]
         server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, warnings))
-        if _draws_lenses_anew(server.client_capabilities):
-            server.workspace_code_lens_refresh(None)
+        client = server.client_capabilities.workspace
+        if client and client.code_lens and client.code_lens.refresh_support:
+            server.workspace_code_lens_refresh(None)  # the editor asks again for what stands above the lines
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
@@ -156,12 +157,6 @@ def editor_server() -> LanguageServer:
         return [types.CodeAction(title, types.CodeActionKind.QuickFix, edit=edit)]
 
     return server
-
-
-def _draws_lenses_anew(client: types.ClientCapabilities) -> bool:
-    """Whether an editor asks again for what stands above the lines when it is told to."""
-    lenses = client.workspace.code_lens if client.workspace else None
-    return bool(lenses and lenses.refresh_support)
 
 
 def _diagnostic(cost: LineCost) -> types.Diagnostic:

@@ -210,7 +210,11 @@ def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
     if project is None:
         job = read_job(target, given, where="--arg", spell=partial(spell, ctx), verb=ctx.info_name or "")
         if is_source(target) and "args" not in given and job.args:
-            say(f"note: launch taken from the source: {_in_words(job)}", err=True)
+            shape = (("--grid", job.launch.grid), ("--block", job.launch.block))
+            words = [f"{option} {','.join(map(str, extents))}" for option, extents in shape]
+            words += [f"--shared-bytes {job.launch.shared_bytes}"] if job.launch.shared_bytes else []
+            words += [f"--arg {shlex.quote(str(argument))}" for argument in job.args]
+            say(f"note: launch taken from the source: {' '.join(words)}", err=True)
         return job
     check_keys(kind, given, partial(spell, ctx))
     return vary(project, given)
@@ -238,14 +242,6 @@ def each_launch(ctx: click.Context, target: str) -> list[tuple[str, Job | Memsim
         job = said if isinstance(said, MemsimError) else read_job(target, said, where="--arg", spell=spelt)
         found.append((describe_offer(offer), job))
     return found
-
-
-def _in_words(job: Job) -> str:
-    """`--grid 8 --block 32,32 --arg 'f32[1024]'`."""
-    shape = (("--grid", job.launch.grid), ("--block", job.launch.block))
-    words = [f"{option} {','.join(map(str, extents))}" for option, extents in shape]
-    words += [f"--shared-bytes {job.launch.shared_bytes}"] if job.launch.shared_bytes else []
-    return " ".join([*words, *(f"--arg {shlex.quote(str(argument))}" for argument in job.args)])
 
 
 def analyze_target(
@@ -279,7 +275,7 @@ def trace_of_target(ctx: click.Context, target: str, job: Job) -> Trace:
     """
     cache = open_cache(ctx.params.get("no_cache", False))
     with progress_bar(target) as report:
-        trace = trace_of(job, cache, report, make=_tracer(ctx))
+        trace = trace_of(job, cache, report, make=_tracer(ctx.params.get("jobs")))
     for note in notes_of(job, cache):
         say(f"note: {note}", err=True)
     return trace
@@ -291,9 +287,8 @@ def repeat(ctx: click.Context, job: Job) -> None:
         may_be_given_again()
 
 
-def _tracer(ctx: click.Context) -> Callable[..., Trace] | None:
-    """What makes a trace: the processes that the command line asks for; None: this one."""
-    jobs: int | None = ctx.params.get("jobs")
+def _tracer(jobs: int | None) -> Callable[..., Trace] | None:
+    """What makes a trace in so many processes; None: this one."""
     if jobs in (None, 1):
         return None
     from memsim.api.launch_parts import trace_shared

@@ -35,6 +35,11 @@ def with_options(*options: Option) -> Callable[[Command], Command]:
     return take
 
 
+def when_asked(do: Callable[[], None]) -> Callable[[click.Context, click.Parameter, bool], None]:
+    """The callback of a flag that does something as soon as it is read."""
+    return lambda ctx, option, asked: None if not asked or ctx.resilient_parsing else do()
+
+
 #: The value of `-o` without a file: the verb has a name for it.
 UNNAMED = Path("?")
 
@@ -103,11 +108,6 @@ PICTURE = output_option(
 VARIABLE = "MEMSIM_UNTRUSTED"
 
 
-def _begin(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
-        trust_nothing()
-
-
 def trust_nothing() -> None:
     """From now on only files of the project around the working folder are read, and nothing of it is run."""
     if confinement() is None:
@@ -139,7 +139,7 @@ UNTRUSTED = click.option(
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_begin,
+    callback=when_asked(trust_nothing),
     help="Trust no file of the project: read no others, run nothing that they name, limit compilers.",
 )
 

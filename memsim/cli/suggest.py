@@ -25,7 +25,7 @@ from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
 from memsim.targets.cache import timed, trace_of
-from memsim.validate.live import Verified, holds, render, to_dict
+from memsim.validate.live import holds, render, to_dict
 from memsim.validate.live import verify as measure_both
 from memsim.views.suggest import terminal
 
@@ -109,7 +109,10 @@ def suggest(
     if lands:
         _refuse_to_apply(target, job)
     found = find(_analysis(target, job, open_cache(launch.get("no_cache", False))), job, arrays, take, first)
-    measured = _measured(found.taken, found.analysis, job) if verify and found.taken is not None else None
+    measured = None
+    if verify and found.taken is not None:
+        with progress_bar("measuring") as report:
+            measured = measure_both(job, found.analysis, found.taken.job, found.taken.analysis, report)
     if as_json:
         echo_json(found.to_dict() | ({} if measured is None else {"verified": to_dict(measured)}))
     else:
@@ -157,19 +160,8 @@ def suggest(
         say(f"Written: {path}", err=as_json)
 
 
-def _measured(taken: Proof | Remapped, before: Analysis, job: Job) -> Verified:
-    """What was taken, before and after, on this machine's GPU."""
-    with progress_bar("measuring") as report:
-        return measure_both(job, before, taken.job, taken.analysis, report)
-
-
 def _refuse_what_gains_nothing(found: Suggestions) -> None:
-    """A change that is not worth an edit, or asks something of the caller, is written only if its number is
-    given.
-
-    Raises:
-        MemsimError: what comes first is one of these.
-    """
+    """A change that is not worth an edit, or asks something of the caller, needs its number to be written."""
     gain, taken = found.verdict, found.taken
     numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
     if taken is not None and taken.asks:
@@ -189,11 +181,7 @@ def _refuse_what_gains_nothing(found: Suggestions) -> None:
 
 
 def _refuse_callers_by_name(taken: Proof | Remapped) -> None:
-    """Who calls a kernel with another parameter is told by a compiler or linker, but not of `extern "C"`.
-
-    Raises:
-        MemsimError: callers that nobody tells would give arrays as they were.
-    """
+    """Who calls a kernel with another parameter is told by a compiler or linker, but not of `extern "C"`."""
     if taken.asks and not taken.job.loaded.name.startswith("_Z"):
         raise MemsimError(
             f'nothing is written: {taken.job.loaded.title} is extern "C", and who calls it by that name '
@@ -204,11 +192,7 @@ def _refuse_callers_by_name(taken: Proof | Remapped) -> None:
 
 
 def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:
-    """A file that needs another launch than it has would be broken by the change.
-
-    Raises:
-        MemsimError: the change needs more dynamic shared memory, which the file does not give.
-    """
+    """A file that needs another launch than it has would be broken by the change."""
     if taken.job.launch != job.launch and not taken.edit.brings_launch:
         raise MemsimError(
             f"the changed kernel needs a launch with {taken.job.launch.shared_bytes:,} B of dynamic shared "
@@ -223,9 +207,6 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
     Where they are so but for how they are rounded, all that follows is compared without that difference.
     Returns the edit, with an assertion for each constant that has values for which it is wrong, what was
     tried, and in which sense the results are the same.
-
-    Raises:
-        MemsimError: results differ, or would at other values of what is no constant.
     """
     with progress_bar("running both") as report:
         differ = differing_results(job, taken.job, report, taken.asks)
@@ -241,14 +222,11 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
             exit_code=1,
         )
     where = ", in the layout that the caller has to keep" if taken.asks else ""
-    said = f"Ran both versions on the same arguments: every array is {results}{where}."
-    say(said, err=as_json)
+    say(f"Ran both versions on the same arguments: every array is {results}{where}.", err=as_json)
     tried = []
     for each in at_other_values(job, taken):
-        say(
-            f"{each.name} = {each.value}: {each.outcome or 'not judged, as it does not run as it was'}",
-            err=as_json,
-        )
+        outcome = each.outcome or "not judged, as it does not run as it was"
+        say(f"{each.name} = {each.value}: {outcome}", err=as_json)
         tried.append(each)
     names = touched(job, taken.edit)
     safe = guarded(taken.edit, tried, names)
@@ -268,11 +246,7 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
 
 
 def _refuse_to_apply(target: str, job: Job) -> None:
-    """What --apply cannot change.
 
-    Raises:
-        MemsimError: TARGET is not a source file of the user's.
-    """
     if isinstance(job.kernel, Spec):
         raise MemsimError(
             f"{target} ships with memsim; only your own source is edited",

@@ -125,7 +125,10 @@ def validate(
     if measures:
         found = _measured(jobs, reports, folder if record else None)
     elif target is not None:
-        found = _newest(folder, jobs[0], gpu)
+        spec, size_asked = jobs[0].kernel, tuple(jobs[0].size.values())
+        assert isinstance(spec, Spec)  # as was just checked
+        recording = newest_code(folder, spec, size_asked, gpu)
+        found = Found([(_subject(recording), replay(recording))])
     else:
         found = _recorded(folder, size, gpu)
     _show(found, as_json, everything, whole)
@@ -151,7 +154,8 @@ def _measured(jobs: Sequence[Job], reports: Sequence[Path], folder: Path | None)
             trace = trace_job(job, report)
         if recordings is None:
             profiles: Sequence[Any] = profiles_in(reports, job)
-            subject = ComparedKernel(_title(job), f"the GPU of {' and '.join(path.name for path in reports)}")
+            title = f"{recorded_name(job)} {','.join(map(str, job.size.values()))}".rstrip()
+            subject = ComparedKernel(title, f"the GPU of {' and '.join(path.name for path in reports)}")
         else:
             profiles = recordings[number].profiles
             subject = _subject(recordings[number])
@@ -160,11 +164,7 @@ def _measured(jobs: Sequence[Job], reports: Sequence[Path], folder: Path | None)
 
 
 def _measure(jobs: Sequence[Job], folder: Path | None) -> list[CodeRecording]:
-    """Measures now; keeps recordings in `folder`, if there is one.
-
-    Raises:
-        MemsimError: a part is missing; or with exit code 1, a kernel computed something wrong.
-    """
+    """Measures now; keeps recordings in `folder`, if there is one."""
     with progress_bar("measuring") as report:
         recordings = measure(jobs, report)
     wrong = [one.name for one in recordings if one.result is not None and not one.result.right]
@@ -183,19 +183,8 @@ def _measure(jobs: Sequence[Job], folder: Path | None) -> list[CodeRecording]:
     return recordings
 
 
-def _newest(folder: Path, job: Job, gpu: str | None) -> Found:
-    """The newest recording of a catalogue kernel."""
-    assert isinstance(job.kernel, Spec)
-    recording = newest_code(folder, job.kernel, tuple(job.size.values()), gpu)
-    return Found([(_subject(recording), replay(recording))])
-
-
 def _recorded(folder: Path, size: str | None, gpu: str | None) -> Found:
-    """The newest recording of everything.
-
-    Raises:
-        MemsimError: there is none.
-    """
+    """The newest recording of everything."""
     recordings = [
         recording
         for recording in newest_code_of_each(folder, gpu)
@@ -210,10 +199,6 @@ def _recorded(folder: Path, size: str | None, gpu: str | None) -> Found:
         except MemsimError as error:
             found.stale.append(error)
     return found
-
-
-def _title(job: Job) -> str:
-    return f"{recorded_name(job)} {','.join(map(str, job.size.values()))}".rstrip()
 
 
 def _subject(recording: CodeRecording) -> ComparedKernel:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from memsim.instruction import opcode_of
 from memsim.model.operations import OPERATIONS
 
 # Columns of a row: ncu's names of the metrics of each instruction in the section SourceCounters.
@@ -113,16 +114,10 @@ class CodeProfile:
 
 
 def _base(text: str) -> str:
-    return opcode(text).partition(".")[0]
-
-
-def opcode(sass: str) -> str:
-    """`@!P0 LDG.E.128 R4, desc[UR4][R2.64]` -> `LDG.E.128`."""
-    words = sass.split()
-    return words[1] if words[0].startswith("@") else words[0]
+    return opcode_of(text).partition(".")[0]
 
 
 def access_of(sass: str) -> str | None:
     """The kind of access, such as "shared load"; None if it is not a memory access."""
-    name = opcode(sass).partition(".")[0]
+    name = _base(sass)
     return None if name == "LDC" and not INDEXED.search(sass) else ACCESSES.get(name)

@@ -14,6 +14,7 @@ from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
 from memsim.estimated_time import EstimatedTime
 from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Comparisons, Total
 from memsim.guard.outcome import QuantityChange
+from memsim.views.analyze.costs import COST, cost
 from memsim.views.labels import access, amount, count, file_names
 from memsim.views.plain import code, escape_markdown, table
 from memsim.views.screen import Column, Row, Screen
@@ -60,18 +61,14 @@ def changed_rows(pair: Comparison, *, short: bool = False) -> list[list[str]]:
     short = short and files_of(pair) is not None
     for line in pair.lines:
         if line.change:
-            change, where, *rest = _one_row(line, names)
-            rows.append([change, lines_of(line) if short else where, *rest])
+            (change, where, *about, _, _, _, _), *_ = rows_of(line, names)
+            counts = "; ".join(map(_counts, line.change.figures))
+            rows.append([change, lines_of(line) if short else where, *about, counts])
     return rows
 
 
-def _one_row(line: ComparedAccess, names: Mapping[str, str]) -> list[str]:
-    """The access with all counts that differ: `wavefronts 1,024 -> 32 (-992); ways 32 -> 1 (-31)`."""
-    (*head, _, _, _, _), *_ = rows_of(line, names)
-    return [*head, "; ".join(map(_counts, line.change.figures if line.change else ()))]
-
-
 def _counts(figure: QuantityChange) -> str:
+    """`wavefronts 1,024 -> 32 (-992)`."""
     sides = [amount(side) for side in (figure.was, figure.now) if side is not None]
     difference = _difference(figure)
     return f"{figure.quantity} {' -> '.join(sides)}" + (f" ({difference})" if difference else "")
@@ -118,9 +115,8 @@ def _unchanged(site: SiteCounts) -> list[str]:
     """The count that says most about an access that is equal."""
     if site.unresolved is not None:
         return ["not analyzed", "?", "?", ""]
-    name = {"shared": "wavefronts", "constant": "requests"}.get(site.space, "sectors")
-    count = f"{getattr(site, name) or 0:,}"
-    return [name, count, count, ""]
+    name = COST[site.space]
+    return [name, *(f"{cost(site):,}",) * 2, ""]
 
 
 def total_rows(pair: Comparison) -> Iterator[list[str]]:

@@ -15,6 +15,7 @@ from memsim.bound import percent
 from memsim.document import Document, Texts, plain
 from memsim.estimated_time import NOT_MODELLED
 from memsim.files import writing
+from memsim.instruction import opcode_of
 from memsim.launch import Natural
 from memsim.time.multiprocessor import REASONS, IssuedInstruction
 from memsim.time.predict_time import HELD_OUT_ERROR, PROJECTS_ERROR, InstructionTime, LaunchTime
@@ -72,10 +73,10 @@ def rows(time: LaunchTime) -> Iterator[tuple[str, ...]]:
         )[:MOST_REASONS]
         said = ", ".join(f"{reason} {percent(cycles / one.warp_cycles)}" for reason, cycles in reasons)
         line = str(one.line) if one.line else f"{one.address:#x}"
-        words = (word for word in one.text.split() if not word.startswith("@"))
+
         yield (
             line,
-            next(words, ""),
+            opcode_of(one.text),
             f"{one.executed:,}",
             f"{one.warp_cycles:,}",
             percent(one.warp_cycles / total),
@@ -201,11 +202,6 @@ def row_of(issues: list[IssuedInstruction], part: range, letters: dict[int, str]
 def address_of(address: int) -> int:
     """The number of the instruction at an address."""
     return address // 16
-
-
-def opcode_of(text: str) -> str:
-    """The opcode of an instruction, with its modifiers."""
-    return next((word for word in text.split() if not word.startswith("@")), "")
 
 
 def write_trace(time: LaunchTime, path: Path) -> None:

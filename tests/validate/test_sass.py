@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.instruction import condition_of, guard_of
-from memsim.validate.profiles import access_of, opcode
+from memsim.instruction import condition_of, guard_of, opcode_of
+from memsim.validate.profiles import access_of
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_everything_else_is_no_access(sass: str) -> None:
 
 
 def test_guards() -> None:
-    assert opcode("@!P0 LDG.E R4, desc[UR4][R2.64]") == "LDG.E"
+    assert opcode_of("@!P0 LDG.E R4, desc[UR4][R2.64]") == "LDG.E"
     assert (guard_of("@P6 STS [R1], R2"), guard_of("@!P2 STS [R1], R2"), guard_of("STS [R1], R2")) == (
         "P6",
         "!P2",

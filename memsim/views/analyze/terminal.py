@@ -162,15 +162,13 @@ def _write_table(screen: Screen, analysis: Analysis, rows: Sequence[int], sass: 
 
 def _numbers(site: SiteCounts, total: int) -> tuple[str, ...]:
     unknown = "-" if site.unresolved is None else "?"
-    requests, part = number(site.requests, unknown), share(cost(site), total)
-    if site.unresolved is not None:
-        part = unknown
+    part = share(cost(site), total) if site.unresolved is None else unknown
     if site.space == "shared":
         names = "requests", "wavefronts", "ideal_wavefronts", "max_ways"
         return *(count_or_limits(site, name, unknown) for name in names), part
     if site.space == "constant":
         each_load = each(site.requests, site.instructions, unknown)
-        return number(site.instructions, unknown), requests, each_load, part
+        return number(site.instructions, unknown), number(site.requests, unknown), each_load, part
     return (
         count_or_limits(site, "requests", unknown),
         count_or_limits(site, "sectors", unknown),

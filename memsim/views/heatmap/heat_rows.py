@@ -3,8 +3,8 @@ terminal, a row for each shared access site, a cell for each bank.
 
 There a cell holds how many different words of the worst request meet in the bank, `+` where only other
 requests use it; `!` after a row's ways marks a conflict. On a narrow terminal the rows' places and code stand
-below the cells, and numbers of two digits take two lines of 16 banks. The share of requests that use a bank is
-shown by the other formats only.
+below the cells, and numbers of two digits take two lines of 16 banks. The share of requests that use a bank
+is shown by the other formats only.
 """
 
 from __future__ import annotations

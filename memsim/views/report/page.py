@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from memsim.analysis import Analysis, SiteCounts
 from memsim.analysis.verdict import Phrase, phrases_in
 from memsim.pictures.array_layouts import WordLayout, layouts
-from memsim.pictures.proposal_banks import Look, looks
+from memsim.pictures.proposal_banks import looks
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
-from memsim.suggest.proposals import Advice, advise
+from memsim.suggest.proposals import advise
 from memsim.views import bound_text as bounds
 from memsim.views.analyze.costs import by_waste, cost_ratio, count_or_limits, limits_of_totals
 from memsim.views.analyze.terminal import left_out
@@ -96,42 +96,46 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
     rows, sources = heat_rows(analysis), files(analysis)
     rows_after = heat_rows(after) if after is not None else []
     details = _details(analysis)
-    advice = [(entry, _looks(analysis, entry)) for entry in advise(analysis) if entry.conflicts]
-    switched = {entry.tile.array for entry, looks in advice if looks}
+    advice = [
+        (entry, [(look, shown_part(look.layout, MOST_SWITCHED_WORDS)) for look in looks(analysis, entry)])
+        if entry.proposals
+        else (entry, [])
+        for entry in advise(analysis)
+        if entry.conflicts
+    ]
+    switches = [(entry, shown) for entry, shown in advice if shown]
+    switched = {entry.tile.array for entry, _ in switches}
     arrays = [array for array in layouts(analysis) if array.name not in switched]
-    return (
-        _environment()
-        .get_template("report.html")
-        .render(
-            analysis=analysis,
-            launch=analysis.trace.launch,
-            files=sources,
-            code=listing(analysis, sources),
-            details=details,
-            worst=next((d for d in details if [d.number] == by_waste(analysis)[:1]), None),
-            compared=before_after(analysis, after) if after is not None else None,
-            heat_after=rows_after[:MOST_HEAT_ROWS],
-            heat_rows=rows[:MOST_HEAT_ROWS],
-            heat_left_out=len(rows[MOST_HEAT_ROWS:]),
-            scales=heat.scales([rows, rows_after]),
-            arrays=[(array, shown_part(array, MOST_WORDS)) for array in arrays[:MOST_ARRAYS]],
-            arrays_left_out=[array.name for array in arrays[MOST_ARRAYS:]],
-            ladder=ladder(analysis),
-            recorded=recorded if isinstance(recorded, Recorded) else None,
-            why_not=recorded,
-            advice=advice,
-            scattered=_scattered(analysis),
-            switches=[(entry, looks) for entry, looks in advice if looks],
-            first_line=linked_verdict(analysis),
-            phrases=dict.fromkeys(phrase for _, phrase in phrases_of(analysis)),
-            limits_of_totals=limits_of_totals,
-            left_out=left_out(analysis),
-            tables=access_tables(analysis),
-            unit_columns=[column.name for column in bounds.COLUMNS],
-            unit_rows=bounds.unit_rows(analysis.bound),
-            about_bound=list(bounds.footer(analysis)),
-            json=json.dumps(analysis.to_dict()).replace("<", "\\u003c"),
-        )
+    return _rendered(
+        "report.html",
+        analysis=analysis,
+        launch=analysis.trace.launch,
+        files=sources,
+        code=listing(analysis, sources),
+        details=details,
+        worst=next((d for d in details if [d.number] == by_waste(analysis)[:1]), None),
+        compared=before_after(analysis, after) if after is not None else None,
+        heat_after=rows_after[:MOST_HEAT_ROWS],
+        heat_rows=rows[:MOST_HEAT_ROWS],
+        heat_left_out=len(rows[MOST_HEAT_ROWS:]),
+        scales=heat.scales([rows, rows_after]),
+        arrays=[(array, shown_part(array, MOST_WORDS)) for array in arrays[:MOST_ARRAYS]],
+        arrays_left_out=[array.name for array in arrays[MOST_ARRAYS:]],
+        ladder=ladder(analysis),
+        recorded=recorded if isinstance(recorded, Recorded) else None,
+        why_not=recorded,
+        advice=advice,
+        scattered=_scattered(analysis),
+        switches=switches,
+        first_line=linked_verdict(analysis),
+        phrases=dict.fromkeys(phrase for _, phrase in phrases_of(analysis)),
+        limits_of_totals=limits_of_totals,
+        left_out=left_out(analysis),
+        tables=access_tables(analysis),
+        unit_columns=[column.name for column in bounds.COLUMNS],
+        unit_rows=bounds.unit_rows(analysis.bound),
+        about_bound=list(bounds.footer(analysis)),
+        json=json.dumps(analysis.to_dict()).replace("<", "\\u003c"),
     )
 
 
@@ -151,13 +155,6 @@ def _scattered(analysis: Analysis) -> str:
     )
 
 
-def _looks(analysis: Analysis, entry: Advice) -> list[tuple[Look, WordLayout]]:
-    """What the page can switch between, with the part of the layout that is drawn."""
-    if not entry.proposals:
-        return []
-    return [(look, shown_part(look.layout, MOST_SWITCHED_WORDS)) for look in looks(analysis, entry)]
-
-
 def request_page(analysis: Analysis, site: int) -> str:
     """The worst request of an access, its row in the analysis, as a page of its own.
 
@@ -165,14 +162,14 @@ def request_page(analysis: Analysis, site: int) -> str:
         MemsimError: as `take_apart`.
     """
     detail = _detail(analysis, site, take_apart(analysis, site))
-    return _environment().get_template("explain.html").render(kernel=analysis.trace.kernel, detail=detail)
+    return _rendered("explain.html", kernel=analysis.trace.kernel, detail=detail)
 
 
 def fragment(analysis: Analysis) -> str:
     """What a notebook shows: the verdict, the heatmap and the numbers."""
     rows = heat_rows(analysis)
-    template = _environment().get_template("fragment.html")
-    return template.render(
+    return _rendered(
+        "fragment.html",
         analysis=analysis,
         heat_rows=rows[:MOST_HEAT_ROWS],
         scales=heat.scales([rows]),
@@ -182,13 +179,12 @@ def fragment(analysis: Analysis) -> str:
 
 def layout_fragment(analysis: Analysis, array: WordLayout) -> str:
     """What a notebook shows of the layout of a shared array."""
-    template = _environment().get_template("layout.html")
-    return template.render(kernel=analysis.trace.kernel, array=array, part=shown_part(array))
+    return _rendered("layout.html", kernel=analysis.trace.kernel, array=array, part=shown_part(array))
 
 
 def flow_fragment(analysis: Analysis) -> str:
     """What a notebook shows of the flow of memory."""
-    return _environment().get_template("flow.html").render(analysis=analysis, ladder=ladder(analysis))
+    return _rendered("flow.html", analysis=analysis, ladder=ladder(analysis))
 
 
 def _details(analysis: Analysis) -> list[Detail]:
@@ -204,6 +200,10 @@ def _details(analysis: Analysis) -> list[Detail]:
 def _detail(analysis: Analysis, number: int, request: SharedRequest | GlobalRequest | None) -> Detail:
     site = analysis.sites[number]
     return Detail(number, site, (cost_ratio(site) or 0) > 1, request)
+
+
+def _rendered(template: str, **values: object) -> str:
+    return _environment().get_template(template).render(**values)
 
 
 @cache
@@ -243,8 +243,7 @@ def heatmap_page(analyses: Sequence[Analysis]) -> str:
         MemsimError: none of the kernels touches shared memory.
     """
     panels = heat.heat_panels(analyses)
-    template = _environment().get_template("heatmap.html")
-    return template.render(panels=list(zip(analyses, panels)), scales=heat.scales(panels))
+    return _rendered("heatmap.html", panels=list(zip(analyses, panels)), scales=heat.scales(panels))
 
 
 MARK = re.compile(r"`(?P<code>[^`]+)`|\*(?P<name>[^*]+)\*|\[(?P<said>[^]]+)\]\((?P<page>[^)]+)\)")

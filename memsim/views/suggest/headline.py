@@ -52,7 +52,9 @@ def _unless_worth(gain: Verdict) -> str:
 
 
 def _of_global(found: Suggestions, needless: int, sectors: int) -> str:
-    of = f"{needless:,} of {sectors:,} global sectors are not needed{_where_they_cost_nothing(found)}"
+    of = f"{needless:,} of {sectors:,} global sectors are not needed"
+    if found.sectors_are_free:  # most are found in the L1 cache: no unit that moves them makes the bound
+        of += f", without which the lower bound, by {found.analysis.bound.units[0].name}, would be the same"
     threads = [each for each in found.remapped if each.sectors[1] < each.sectors[0]]
     cures = [each for each in by_hand(found) if each.unit == "global sectors"]
     quicker = [each for each in threads if found.verdict_of(each) is not Verdict.SLOWER]
@@ -65,13 +67,6 @@ def _of_global(found: Suggestions, needless: int, sectors: int) -> str:
         return f"{of}; {best.what} would save {saved} ({best.where}), by hand"
     nothing = "no change that memsim tries saves any (memsim explain shows why they are moved)"
     return f"{of}, and {nothing}"
-
-
-def _where_they_cost_nothing(found: Suggestions) -> str:
-    """Says so where no unit that moves sectors makes the lower bound: most are found in the L1 cache."""
-    if not found.sectors_are_free:
-        return ""
-    return f", without which the lower bound, by {found.analysis.bound.units[0].name}, would be the same"
 
 
 def _counted(proof: Proof) -> dict[str, int]:

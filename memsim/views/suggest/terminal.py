@@ -64,7 +64,9 @@ def render(found: Suggestions) -> str:
         lines.append(f"Time: {found.analysis.estimate.verdict}")
     if found.analysis.bound.has_instructions and found.analysis.bound.units:
         lines.append(f"Bound: {found.analysis.bound.verdict}")  # whether a cure can shorten the launch at all
-    names = _names(found)
+    proposed = [each.edit for each in found.proposals if each.edit is not None]
+    edits = [*proposed, *(each.edit for each in found.remapped)]
+    names = file_names([*(site.file for site in found.analysis.sites), *(edit.file for edit in edits)])
     texts = [_advised(entry, found, names) for entry in found.advice]
     for number, remap in enumerate(found.remapped, len(found.proposals) + 1):
         known = SLOWER if found.verdict_of(remap) is Verdict.SLOWER else PROVEN
@@ -98,13 +100,6 @@ def as_comment(kernel: str, taken: Proof | Remapped) -> str:
         + "".join(f"The caller has to keep {escape_markdown(each.told)}.\n\n" for each in taken.asks)
         + f"<details><summary>The patch</summary>\n\n{diff}\n\n</details>"
     )
-
-
-def _names(found: Suggestions) -> Names:
-    """What each file is called, of accesses and of what is edited."""
-    proposed = [each.edit for each in found.proposals if each.edit is not None]
-    edits = [*proposed, *(each.edit for each in found.remapped)]
-    return file_names([*(site.file for site in found.analysis.sites), *(edit.file for edit in edits)])
 
 
 def _known(each: Proposal, found: Suggestions) -> int:
@@ -269,7 +264,6 @@ def _lines(edit: Edit, names: Names) -> Iterator[str]:
 
 
 def _remapped(found: Remapped, number: int, names: Names) -> Iterator[str]:
-    """Threads that do each other's work."""
     yield f"{number}. {found.name}"
     counts = [
         f"{before:,} {ARROW} {after:,} {what}"
@@ -341,7 +335,6 @@ def _time(before: Analysis, after: Analysis) -> Iterator[str]:
 
 
 def _proof(proof: Proof, found: Suggestions, names: Names) -> Iterator[str]:
-    """What was compiled, and what it counts."""
     numbers = [found.proposals.index(each) + 1 for each in proof.proposals]
     which = f"proposal{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
     what = f"{which} in {names[proof.edit.file]}, compiled and replayed"
