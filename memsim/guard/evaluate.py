@@ -111,28 +111,18 @@ def check(
 
     Raises:
         MemsimError: it needs a baseline, and there is none for this kernel and launch; or accesses to compare
-            with are missing or unresolved.
+            with are missing or unresolved; or its bound is an estimate, or its time is not estimated.
     """
     if budget.needs_baseline:
         _check_entry(subject)
     if budget.figure is not None:
-        return _of_launch(budget, budget.figure, subject)
+        return _Check(budget, subject).of_launch(budget.figure)
     if budget.quantity is None:
-        found = (_against_baseline(budget, subject, pair, accepted) for pair in subject.pairs)
-        findings = [finding for finding in found if finding is not None]
-        rows_that_count = sum(pair.now is None or _happens(pair.now) for pair in subject.pairs)
-        return Checked(subject.name, budget.text, rows_that_count, tuple(findings))
+        return _Check(budget, subject, accepted).of_every_count()
     if budget.reference != BASELINE:
         subject = _at_worse_end(subject, budget.relation, accepted)
         others = [_at_worse_end(other, opposite(budget.relation), accepted) for other in others]
-    sites: Iterable[SiteCounts] = subject.analysis.sites
-    if budget.reference == BASELINE:
-        sites = (pair.now for pair in subject.pairs if pair.now is not None)
-    rows = [site for site in sites if _is_meant(budget, subject.name, site, accepted)]
-    findings = [_unresolved(budget, subject, site) for site in rows if budget.quantity.of(site) is None]
-    known = [site for site in rows if budget.quantity.of(site) is not None]
-    findings += map(_with_limits, _limited(budget, budget.quantity, subject, known, others))
-    return Checked(subject.name, budget.text, sum(map(_happens, rows)), tuple(findings))
+    return _Check(budget, subject, accepted, others).of_quantity(budget.quantity)
 
 
 def _at_worse_end(subject: GuardedKernel, relation: str, accepted: Sequence[Selector]) -> GuardedKernel:
@@ -140,85 +130,221 @@ def _at_worse_end(subject: GuardedKernel, relation: str, accepted: Sequence[Sele
     if not any(site.ranges for site in subject.analysis.sites):
         return subject
     sites = tuple(
-        site
-        if site.unresolved and any(one.surely_matches(subject.name, site) for one in accepted)
-        else at_worse_end(site, relation)
+        site if _is_accepted(subject.name, site, accepted) else at_worse_end(site, relation)
         for site in subject.analysis.sites
     )
     return replace(subject, analysis=replace(subject.analysis, sites=sites))
 
 
-def _with_limits(finding: Finding) -> Finding:
-    """A finding that says why its row has only limits, if it has."""
-    whys = dict.fromkeys(limits.why for limits in finding.site.ranges.values())
-    if not whys:
-        return finding
-    reasons = [finding.reason] if finding.reason else []
-    return replace(finding, reason="; ".join([*reasons, "at the worse end of its limits", *whys]))
+def _is_accepted(kernel: str, site: SiteCounts, accepted: Sequence[Selector]) -> bool:
+    return site.unresolved is not None and any(one.surely_matches(kernel, site) for one in accepted)
 
 
-def _of_launch(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
-    """A budget of the whole launch; its worst row represents it, or where its code begins if it has none.
+@dataclass(frozen=True)
+class _Check:
+    """One budget on one kernel; `accepted` and `others` as of `check`."""
 
-    Raises:
-        MemsimError: its bound is an estimate, its time is not estimated, or the baseline has none.
-    """
-    rows = [site for site in subject.analysis.sites if _happens(site)] or [_start(subject.analysis)]
-    change, reason = _time(budget, subject) if figure == TIME else _cycles(budget, figure, subject)
-    assert change.now is not None and change.limit is not None  # as both of them say
-    if budget.holds(change.now, change.limit):
-        return Checked(subject.name, budget.text, len(rows))
-    worst = max(rows, key=lambda site: site.badness)
-    finding = Finding(BROKEN, subject.name, budget.text, worst, (change,), reason)
-    return Checked(subject.name, budget.text, len(rows), (finding,))
+    budget: Budget
+    subject: GuardedKernel
+    accepted: Sequence[Selector] = ()
+    others: Sequence[GuardedKernel] = ()
 
+    def checked(self, rows: int, findings: Iterable[Finding] = ()) -> Checked:
+        return Checked(self.subject.name, self.budget.text, rows, tuple(findings))
 
-def _time(budget: Budget, subject: GuardedKernel) -> tuple[QuantityChange, str]:
-    """The estimated time beside its limit, and what is said of it."""
-    estimate = subject.analysis.estimate
-    if estimate is None or estimate.elapsed is None:
-        why = "it has no machine code" if estimate is None else estimate.unknown
-        raise MemsimError(f"the time of {subject.name} is not estimated: {why}")
-    was, limit = None, budget.limit
-    if budget.reference == BASELINE:
-        if subject.entry is None or subject.entry.time is None:
-            raise MemsimError(f"the baseline of {subject.name} has no estimated time", hint=WRITE_IT)
-        was = Fraction(subject.entry.time)
-        limit *= was
-    now = Fraction(estimate.elapsed)
-    return QuantityChange("time in cycles", was, now, limit, budget.relation), estimate.verdict
+    def finding(self, kind: str, site: SiteCounts, *figures: QuantityChange, reason: str = "") -> Finding:
+        return Finding(kind, self.subject.name, self.budget.text, site, figures, reason)
 
+    def with_analysis(self, finding: Finding) -> Finding:
+        """A finding whose lanes can be told, and which says why its row has only limits, if it has."""
+        whys = dict.fromkeys(limits.why for limits in finding.site.ranges.values())
+        limits = ["at the worse end of its limits", *whys] if whys else []
+        reason = "; ".join(filter(None, (finding.reason, *limits)))
+        return replace(finding, reason=reason, analysis=self.subject.analysis)
 
-def _cycles(budget: Budget, figure: str, subject: GuardedKernel) -> tuple[QuantityChange, str]:
-    """The bound of the launch or of a unit beside its limit, and what is said of it."""
-    bound = subject.analysis.bound
-    check_certain(subject.name, bound)
-    whole, now, was = cycles_of(bound, WHOLE), cycles_of(bound, figure), _cycles_before(subject, figure)
-    if budget.reference == BASELINE and was is None:
-        raise MemsimError(f"the baseline of {subject.name} has no bounds in cycles", hint=WRITE_IT)
-    limit, reason = budget.limit, bound.verdict
-    if budget.percent:
-        now = 100 * now / whole if whole else Fraction(0)
-        was = None
-    elif budget.reference == BASELINE and was is not None:
-        limit = was
-    elif budget.other is not None:
-        limit = cycles_of(bound, budget.other)
-    return QuantityChange(figure_name(figure), was, now, limit, budget.relation, budget.percent), reason
+    def is_meant(self, site: SiteCounts) -> bool:
+        """Whether the row may break the budget."""
+        quantity, kernel = self.budget.quantity, self.subject.name
+        if self.budget.selector.matches(kernel, site) is False:
+            return False
+        if quantity is not None and site.space not in quantity.spaces:
+            return False
+        return not _is_accepted(kernel, site, self.accepted)
+
+    def unresolved(self, site: SiteCounts) -> Finding:
+        quantity = self.budget.quantity
+        figures = () if quantity is None else (QuantityChange(quantity.name, None, None, None),)
+        return self.finding(UNRESOLVED, site, *figures, reason=f"could not be analyzed: {site.unresolved}")
+
+    # --- the whole launch
+
+    def of_launch(self, figure: str) -> Checked:
+        """A budget of the whole launch; its worst row represents it, or where its code begins without one."""
+        rows = [site for site in self.subject.analysis.sites if _happens(site)]
+        rows = rows or [_start(self.subject.analysis)]
+        change, reason = self._time() if figure == TIME else self._cycles(figure)
+        assert change.now is not None and change.limit is not None  # as both of them say
+        if self.budget.holds(change.now, change.limit):
+            return self.checked(len(rows))
+        worst = max(rows, key=lambda site: site.badness)
+        return self.checked(len(rows), [self.finding(BROKEN, worst, change, reason=reason)])
+
+    def _time(self) -> tuple[QuantityChange, str]:
+        """The estimated time beside its limit, and what is said of it."""
+        budget, subject, estimate = self.budget, self.subject, self.subject.analysis.estimate
+        if estimate is None or estimate.elapsed is None:
+            why = "it has no machine code" if estimate is None else estimate.unknown
+            raise MemsimError(f"the time of {subject.name} is not estimated: {why}")
+        was, limit = None, budget.limit
+        if budget.reference == BASELINE:
+            if subject.entry is None or subject.entry.time is None:
+                raise MemsimError(f"the baseline of {subject.name} has no estimated time", hint=WRITE_IT)
+            was = Fraction(subject.entry.time)
+            limit *= was
+        now = Fraction(estimate.elapsed)
+        return QuantityChange("time in cycles", was, now, limit, budget.relation), estimate.verdict
+
+    def _cycles(self, figure: str) -> tuple[QuantityChange, str]:
+        """The bound of the launch or of a unit beside its limit, and what is said of it."""
+        budget, bound = self.budget, self.subject.analysis.bound
+        check_certain(self.subject.name, bound)
+        whole, now, limit = cycles_of(bound, WHOLE), cycles_of(bound, figure), budget.limit
+        was, held = None, self.subject.entry.cycles if self.subject.entry else {}
+        if held:
+            was = Fraction(max(held.values()) if figure == WHOLE else held.get(figure, 0))
+        if budget.percent:
+            now, was = 100 * now / whole if whole else Fraction(0), None
+        elif budget.reference == BASELINE:
+            if was is None:
+                raise MemsimError(
+                    f"the baseline of {self.subject.name} has no bounds in cycles", hint=WRITE_IT
+                )
+            limit = was
+        elif budget.other is not None:
+            limit = cycles_of(bound, budget.other)
+        change = QuantityChange(figure_name(figure), was, now, limit, budget.relation, budget.percent)
+        return change, bound.verdict
+
+    # --- every count of the baseline
+
+    def of_every_count(self) -> Checked:
+        """The budget `baseline`."""
+        findings = filter(None, map(self._against_baseline, self.subject.pairs))
+        return self.checked(
+            sum(pair.now is None or _happens(pair.now) for pair in self.subject.pairs), findings
+        )
+
+    def _against_baseline(self, pair: SitePair) -> Finding | None:
+        """Every count of one access. One that is accepted may be unresolved if it is in the baseline, too."""
+        now, subject = pair.now, self.subject
+        if now is not None and now.unresolved is not None and self.is_meant(now):
+            return self.unresolved(now)
+        change, site = change_of(pair), now or pair.before
+        if change is None or site is None:
+            return None
+        reason = ALONE.get(change.kind, change.reason)
+        before, read = subject.entry and subject.entry.read, read_of(subject.analysis)
+        if None not in (before, read) and before != read:
+            reason += f"; the baseline is of {before}, this is {read}"
+        finding = self.finding(change.kind, site, *change.figures, reason=reason)
+        return finding if now is None or not finding.breaks else replace(finding, analysis=subject.analysis)
+
+    # --- one quantity
+
+    def of_quantity(self, quantity: Quantity) -> Checked:
+        """A budget of one quantity, limited for each row or for their sum."""
+        sites: Iterable[SiteCounts] = self.subject.analysis.sites
+        if self.budget.reference == BASELINE:
+            sites = (pair.now for pair in self.subject.pairs if pair.now is not None)
+        rows = [site for site in sites if self.is_meant(site)]
+        findings = [self.unresolved(site) for site in rows if quantity.of(site) is None]
+        known = [site for site in rows if quantity.of(site) is not None]
+        findings += map(self.with_analysis, self._limited(quantity, known))
+        return self.checked(sum(map(_happens, rows)), findings)
+
+    def _limited(self, quantity: Quantity, rows: list[SiteCounts]) -> Iterable[Finding]:
+        budget = self.budget
+        if budget.reference == BASELINE:
+            return self._each(quantity, rows, lambda site: self._was(quantity, site))
+        if budget.reference is not None and quantity.ideal is not None:
+            return self._each(quantity, rows, quantity.ideal)
+        if not quantity.adds_up:
+            return self._each(quantity, rows, lambda site: budget.limit)
+        findings: list[Finding] = []
+        for space in dict.fromkeys(site.space for site in rows) if quantity.apart else [""]:
+            part, limit = [site for site in rows if site.space.startswith(space)], budget.limit
+            if part and budget.compared is not None:
+                compared = self._compared(budget.compared, quantity)
+                limit *= self._sum(quantity, [site for site in compared if site.space.startswith(space)])
+            findings += self._together(quantity, part, limit)
+        return findings
+
+    def _compared(self, selector: Selector, quantity: Quantity) -> list[SiteCounts]:
+        """The accesses with which the budget compares; of the kernel itself those at the other end."""
+        kernels, text = self.others, self.budget.text
+        if not selector.values("kernel"):
+            kernels = [one for one in self.others if one.name == self.subject.name] or [self.subject]
+        found = [
+            (kernel.name, site)
+            for kernel in kernels
+            for site in kernel.analysis.sites
+            if site.space in quantity.spaces and selector.matches(kernel.name, site) is not False
+        ]
+        for name, site in found:
+            if site.unresolved is not None:
+                raise MemsimError(f"{text}: line {site.line} of {name} is not counted: {site.unresolved}")
+        if not any(_happens(site) for _, site in found):
+            names = ", ".join(kernel.name for kernel in kernels)
+            raise MemsimError(
+                f"{text}: no access of the kernels that are checked is {selector.text}, to compare with",
+                hint=f"memsim analyze lists the accesses; the kernels are {names}",
+            )
+        return [site for _, site in found]
+
+    def _each(self, quantity: Quantity, rows: list[SiteCounts], limit_of: Value) -> Iterator[Finding]:
+        """Each row by itself. A row without a limit is not in the baseline."""
+        for site in rows:
+            now, limit = quantity.of(site), limit_of(site)
+            if now is not None and limit is not None and self.budget.holds(now, limit):
+                continue
+            kind, reason = (
+                (BROKEN, "") if limit is not None else (NEW, "it has no such count in the baseline")
+            )
+            was, relation = self._was(quantity, site), self.budget.relation
+            yield self.finding(
+                kind, site, QuantityChange(quantity.name, was, now, limit, relation), reason=reason
+            )
+
+    def _together(self, quantity: Quantity, rows: list[SiteCounts], limit: Fraction) -> Iterator[Finding]:
+        """The sum over the rows; the row that adds most represents them."""
+        budget, now = self.budget, self._sum(quantity, rows)
+        if budget.holds(now, limit) or not rows:
+            return
+        every = map(self.subject.before, rows)
+        before = [site for site in every if site is not None and site.unresolved is None]
+        was = self._sum(quantity, before) if len(before) == len(rows) else None
+        most = max(rows, key=lambda site: quantity.of(site) or 0)
+        reason = f"the sum over {len(rows)} rows; this one adds most" if len(rows) > 1 else ""
+        figure = QuantityChange(quantity.name, was, now, limit, budget.relation, budget.percent)
+        yield self.finding(BROKEN, most, figure, reason=reason)
+
+    def _sum(self, quantity: Quantity, rows: Sequence[SiteCounts]) -> Fraction:
+        """The rows' sum, or its percentage of the whole."""
+        total = sum((quantity.of(site) or Fraction(0) for site in rows), Fraction(0))
+        if not self.budget.percent or quantity.whole is None:
+            return total
+        whole = sum((quantity.whole(site) or Fraction(0) for site in rows), Fraction(0))
+        return 100 * total / whole if whole else Fraction(0)
+
+    def _was(self, quantity: Quantity, site: SiteCounts) -> Fraction | None:
+        before = self.subject.before(site)
+        return None if before is None else quantity.of(before)
 
 
 def _start(analysis: Analysis) -> SiteCounts:
     """The first line of a kernel that accesses no memory; it has no operation."""
     file, line = next(((file, line) for _, _, file, line in analysis.trace.listing if line), ("", 0))
     return SiteCounts(file, line, 0, "(no access)", op="", space="global", width=0, array="", instructions=0)
-
-
-def _cycles_before(subject: GuardedKernel, figure: str) -> Fraction | None:
-    """The figure in the baseline; None if it has none."""
-    if subject.entry is None or not subject.entry.cycles:
-        return None
-    held = subject.entry.cycles
-    return Fraction(max(held.values()) if figure == WHOLE else held.get(figure, 0))
 
 
 def check_races(subject: GuardedKernel) -> Checked | None:
@@ -236,8 +362,7 @@ def check_races(subject: GuardedKernel) -> Checked | None:
 
 def has_rows(budget: Budget, subject: GuardedKernel, accepted: Sequence[Selector] = ()) -> bool:
     """Whether the kernel makes an access to which the budget applies."""
-    rows = (site for site in subject.analysis.sites if _is_meant(budget, subject.name, site, accepted))
-    return any(map(_happens, rows))
+    return any(map(_happens, filter(_Check(budget, subject, accepted).is_meant, subject.analysis.sites)))
 
 
 def _happens(site: SiteCounts) -> bool:
@@ -257,144 +382,3 @@ def _check_entry(subject: GuardedKernel) -> None:
             f"the baseline of {subject.name} is for another launch: {before}",
             hint=f"now it is {now}; {WRITE_IT}",
         )
-
-
-def _is_meant(budget: Budget, kernel: str, site: SiteCounts, accepted: Sequence[Selector]) -> bool:
-    """Whether the row may break the budget."""
-    if budget.selector.matches(kernel, site) is False:
-        return False
-    if budget.quantity is not None and site.space not in budget.quantity.spaces:
-        return False
-    return site.unresolved is None or not any(selector.surely_matches(kernel, site) for selector in accepted)
-
-
-def _unresolved(budget: Budget, subject: GuardedKernel, site: SiteCounts) -> Finding:
-    figures = () if budget.quantity is None else (QuantityChange(budget.quantity.name, None, None, None),)
-    reason = f"could not be analyzed: {site.unresolved}"
-    return Finding(UNRESOLVED, subject.name, budget.text, site, figures, reason)
-
-
-def _against_baseline(
-    budget: Budget, subject: GuardedKernel, pair: SitePair, accepted: Sequence[Selector]
-) -> Finding | None:
-    """Every count of one access. One that is accepted may be unresolved if it is in the baseline, too."""
-    now = pair.now
-    if now is not None and now.unresolved is not None and _is_meant(budget, subject.name, now, accepted):
-        return _unresolved(budget, subject, now)
-    change, site = change_of(pair), now or pair.before
-    if change is None or site is None:
-        return None
-    reason = ALONE.get(change.kind, change.reason) + _other_code(subject)
-    finding = Finding(change.kind, subject.name, budget.text, site, change.figures, reason)
-    if pair.now is None or not finding.breaks:
-        return finding
-    return replace(finding, analysis=subject.analysis)
-
-
-def _other_code(subject: GuardedKernel) -> str:
-    """A note for findings if the baseline is of other code or of another compiler."""
-    before, now = subject.entry and subject.entry.read, read_of(subject.analysis)
-    if before is None or now is None or before == now:
-        return ""
-    return f"; the baseline is of {before}, this is {now}"
-
-
-def _limited(
-    budget: Budget,
-    quantity: Quantity,
-    subject: GuardedKernel,
-    rows: list[SiteCounts],
-    others: Sequence[GuardedKernel],
-) -> Iterable[Finding]:
-    """One quantity, limited for each row or for their sum."""
-    if budget.reference == BASELINE:
-        return _each(budget, quantity, subject, rows, lambda site: _was(quantity, subject, site))
-    if budget.reference is not None and quantity.ideal is not None:
-        return _each(budget, quantity, subject, rows, quantity.ideal)
-    if not quantity.adds_up:
-        return _each(budget, quantity, subject, rows, lambda site: budget.limit)
-    spaces = dict.fromkeys(site.space for site in rows) if quantity.apart else [""]
-    findings: list[Finding] = []
-    for space in spaces:
-        part, limit = [site for site in rows if site.space.startswith(space)], budget.limit
-        if part and budget.compared is not None:
-            compared = _compared(budget, budget.compared, quantity, subject, others)
-            limit *= _sum(budget, quantity, [site for site in compared if site.space.startswith(space)])
-        findings += _together(budget, quantity, subject, part, limit)
-    return findings
-
-
-def _same(subject: GuardedKernel, others: Sequence[GuardedKernel]) -> Sequence[GuardedKernel]:
-    """The kernel as one to compare with, whose rows are at the other end."""
-    return [other for other in others if other.name == subject.name] or [subject]
-
-
-def _compared(
-    budget: Budget,
-    selector: Selector,
-    quantity: Quantity,
-    subject: GuardedKernel,
-    others: Sequence[GuardedKernel],
-) -> list[SiteCounts]:
-    """The accesses with which the budget compares."""
-    kernels = others if selector.values("kernel") else _same(subject, others)
-    found = [
-        (kernel.name, site)
-        for kernel in kernels
-        for site in kernel.analysis.sites
-        if site.space in quantity.spaces and selector.matches(kernel.name, site) is not False
-    ]
-    for name, site in found:
-        if site.unresolved is not None:
-            raise MemsimError(f"{budget.text}: line {site.line} of {name} is not counted: {site.unresolved}")
-    if not any(_happens(site) for _, site in found):
-        names = ", ".join(kernel.name for kernel in kernels)
-        raise MemsimError(
-            f"{budget.text}: no access of the kernels that are checked is {selector.text}, to compare with",
-            hint=f"memsim analyze lists the accesses; the kernels are {names}",
-        )
-    return [site for _, site in found]
-
-
-def _each(
-    budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts], limit_of: Value
-) -> Iterator[Finding]:
-    """Each row by itself. A row without a limit is not in the baseline."""
-    for site in rows:
-        now, limit = quantity.of(site), limit_of(site)
-        if now is not None and limit is not None and budget.holds(now, limit):
-            continue
-        kind, reason = (BROKEN, "") if limit is not None else (NEW, "it has no such count in the baseline")
-        figure = QuantityChange(quantity.name, _was(quantity, subject, site), now, limit, budget.relation)
-        analysis = subject.analysis
-        yield Finding(kind, subject.name, budget.text, site, (figure,), reason, analysis=analysis)
-
-
-def _together(
-    budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts], limit: Fraction
-) -> Iterator[Finding]:
-    """The sum over the rows; the row that adds most represents them."""
-    before = [site for site in map(subject.before, rows) if site is not None and site.unresolved is None]
-    now = _sum(budget, quantity, rows)
-    if budget.holds(now, limit) or not rows:
-        return
-    was = _sum(budget, quantity, before) if len(before) == len(rows) else None
-    most = max(rows, key=lambda site: quantity.of(site) or 0)
-    reason = f"the sum over {len(rows)} rows; this one adds most" if len(rows) > 1 else ""
-    figure = QuantityChange(quantity.name, was, now, limit, budget.relation, budget.percent)
-    analysis = subject.analysis
-    yield Finding(BROKEN, subject.name, budget.text, most, (figure,), reason, analysis=analysis)
-
-
-def _sum(budget: Budget, quantity: Quantity, rows: Sequence[SiteCounts]) -> Fraction:
-    """The rows' sum, or its percentage of the whole."""
-    total = sum((quantity.of(site) or Fraction(0) for site in rows), Fraction(0))
-    if not budget.percent or quantity.whole is None:
-        return total
-    whole = sum((quantity.whole(site) or Fraction(0) for site in rows), Fraction(0))
-    return 100 * total / whole if whole else Fraction(0)
-
-
-def _was(quantity: Quantity, subject: GuardedKernel, site: SiteCounts) -> Fraction | None:
-    before = subject.before(site)
-    return None if before is None else quantity.of(before)

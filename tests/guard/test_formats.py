@@ -23,15 +23,14 @@ from memsim.analysis import SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.outcome import HARMLESS, Checked, Finding, Outcome, Problem, QuantityChange
 from memsim.views.check import findings
-from memsim.views.check import json as check_json
-from memsim.views.check.check_formats import FORMATS, github, junit, markdown, sarif
+from memsim.views.check.check_formats import FORMATS, CheckDocument, github, junit, markdown, sarif, to_json
 from memsim.views.check.findings import TITLES
 from memsim.views.labels import amount
 from tests.guard.conftest import Folder
 from tests.guard.test_select import SITE
 from tests.schema import validate
 
-CHECK_SCHEMA: dict[str, Any] = schema_of(check_json.CheckDocument, "check", "memsim check")
+CHECK_SCHEMA: dict[str, Any] = schema_of(CheckDocument, "check", "memsim check")
 SARIF_SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "sarif.schema.json").read_text("utf-8"))
 
 NASTY = "a%b,c:d|e`f*g_<b>&amp;]]>\r\nsecond\x00\x1b[31m\ud7ffé\"'\\"
@@ -141,14 +140,14 @@ def test_numbers_are_exact_or_say_that_they_are_not() -> None:
 @given(of=outcomes())
 @settings(max_examples=25)
 def test_json_fits_its_schema(of: Outcome) -> None:
-    document = json.loads(check_json.render(of, locate))
+    document = json.loads(to_json(of, locate))
     validate(document, CHECK_SCHEMA)
     assert document["exit_code"] == of.exit_code
     assert [f["kind"] for f in document["checks"][0]["findings"]] == [f.kind for f in of.checked[0].findings]
 
 
 def test_json_has_was_is_and_limit() -> None:
-    document = json.loads(check_json.render(outcome(BROKEN, problems=(PROBLEM,)), locate))
+    document = json.loads(to_json(outcome(BROKEN, problems=(PROBLEM,)), locate))
     (finding,) = document["checks"][0]["findings"]
     assert (finding["file"], finding["line"], finding["column"]) == ("src/tile.cu", 7, 3)
     assert finding["figures"] == [
