@@ -16,6 +16,14 @@ _ACCESSES = sorted({*UNMODELLED_ACCESSES, *(name for _, name in OPERATIONS)})
 NO_WAVEFRONTS = ("wavefronts", "conflicts", "ideal_wavefronts", "max_ways")
 
 
+#: What is counted as the cost of an access, by its space: a field of `SiteCounts`.
+COST = {
+    **dict.fromkeys(("global", "local", "texture"), "sectors"),
+    "shared": "wavefronts",
+    "constant": "requests",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """Limits of a count, and the reason why it is not certain.

@@ -222,8 +222,8 @@ class Analysis:
         sass: with the machine instructions of each of `sites`.
         """
         trace, launch = self.trace, self.trace.launch
-        document = AnalysisDocument(
-            kernel=trace.kernel,
+        document = AnalysisDocument.of(
+            trace,
             arch=self.arch.name,
             code=trace.origin,
             launch=AnalyzedLaunch.of(launch, blocks_replayed=trace.blocks_replayed),
@@ -234,8 +234,6 @@ class Analysis:
             totals=self.totals,
             undecided=dict(self.undecided),
             uncounted=dict(trace.uncounted),
-            notes=trace.notes,
-            uncertain=trace.uncertain,
             races=tuple(race.text for race in trace.races),
             time=self.estimate,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +21,11 @@ from memsim.trace.trace_data import AccessSite
 
 def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:
     """(its sites, its rows of the trace) for each row of the analysis, in its order."""
-    rows = _rows_of_sites(trace.sites)
+    of_row: dict[tuple[object, ...], list[int]] = {}
+    for i, site in enumerate(trace.sites):
+        key = (site.file, site.line, site.op, site.space, site.width, site.array)
+        of_row.setdefault(key, []).append(i)
+    rows = [of_row[key] for key in sorted(of_row, key=lambda key: key[:2])]
     row_of_site = np.zeros(len(trace.sites), np.int64)
     for row, members in enumerate(rows):
         row_of_site[members] = row
@@ -30,15 +34,6 @@ def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:
     by_row = np.argsort(row_of_request, kind="stable")
     ends = np.searchsorted(row_of_request[by_row], np.arange(len(rows)), side="right")
     return list(zip(rows, np.split(by_row, ends), strict=False))
-
-
-def _rows_of_sites(sites: Sequence[AccessSite]) -> list[list[int]]:
-    """Sites grouped by row; rows by file, line and first site."""
-    rows: dict[tuple[object, ...], list[int]] = {}
-    for i, site in enumerate(sites):
-        key = (site.file, site.line, site.op, site.space, site.width, site.array)
-        rows.setdefault(key, []).append(i)
-    return sorted(rows.values(), key=lambda members: (sites[members[0]].file, sites[members[0]].line))
 
 
 def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, chip: Arch) -> SiteCounts:
@@ -143,43 +138,27 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
         return {"requests": made, **dict.fromkeys(NO_WAVEFRONTS, 0)}
     if asked_for.grouped:
         wavefronts = made * group_wavefronts(site.width)
-        return {
-            "requests": made,
-            "wavefronts": wavefronts,
-            "conflicts": 0,
-            "ideal_wavefronts": wavefronts,
-            "max_ways": int(made > 0),
-        }
+        return {"requests": made, **dict(zip(NO_WAVEFRONTS, (wavefronts, 0, wavefronts, int(made > 0))))}
+    columns: dict[str, np.ndarray] = {}  # of each count, by request
+    counts = {"requests": made}
     if site.space == "shared" and not asked_for.remote:
         shared = shared_cost(*asked)
-        return {
-            "requests": made,
-            "wavefronts": int(times @ shared.wavefronts),
-            "conflicts": int(times @ shared.conflicts),
-            "ideal_wavefronts": int(times @ shared.ideal),
-            "max_ways": int(shared.ways.max(initial=0)),
-        }
-    if site.space == "constant":
-        return {"requests": int(times @ constant_access(addresses, site.width, site.op, active, chip))}
-    if site.space == "texture":
+        columns = dict(zip(NO_WAVEFRONTS, (shared.wavefronts, shared.conflicts, shared.ideal)))
+        counts["max_ways"] = int(shared.ways.max(initial=0))
+    elif site.space == "constant":
+        columns = {"requests": constant_access(addresses, site.width, site.op, active, chip)}
+    elif site.space == "texture":
         fetched = texture_access(addresses, site.width, site.op, active, chip)
-        return {
-            "requests": int(times @ fetched.requests),
-            "sectors": int(times @ fetched.sectors),
-            "ideal_sectors": int(times @ fetched.ideal_sectors),
-            "lines": int(times @ fetched.tags),
+        columns = {
+            "requests": fetched.requests,
+            "sectors": fetched.sectors,
+            "ideal_sectors": fetched.ideal_sectors,
+            "lines": fetched.tags,
         }
-    if site.space == "local":
+    elif site.space == "local":
         local = local_access(addresses, site.width, site.op, active, chip)
-        return {
-            "requests": int(times @ local.requests),
-            "sectors": int(times @ local.sectors),
-            "ideal_sectors": int(times @ local.ideal_sectors),
-        }
-    cost = global_cost(*asked)
-    return {
-        "requests": made,
-        "sectors": int(times @ cost.sectors),
-        "ideal_sectors": int(times @ cost.ideal_sectors),
-        "lines": int(times @ cost.lines),
-    }
+        columns = {"requests": local.requests, "sectors": local.sectors, "ideal_sectors": local.ideal_sectors}
+    else:
+        cost = global_cost(*asked)
+        columns = {"sectors": cost.sectors, "ideal_sectors": cost.ideal_sectors, "lines": cost.lines}
+    return counts | {name: int(times @ column) for name, column in columns.items()}

@@ -21,7 +21,6 @@ from memsim.model.counters import Counter, may_count_in
 from memsim.model.operations import operation
 from memsim.model.remote import limits_anywhere
 from memsim.trace.trace import Trace
-from memsim.trace.trace_data import AccessSite
 
 #: Opcodes of generic addresses, which may lie in any space.
 ANY_SPACE = frozenset(("LD", "ST", "ATOM", "RED", "REDS"))
@@ -168,15 +167,11 @@ def _cost(trace: Trace, number: int) -> tuple[Count, Count, Count]:
     addresses, active, times = trace.addresses[rows], trace.active[rows], trace.count[rows]
     made = int(times @ active.any(axis=1))
     found: list[Count] = []
-    for fewest, most in limits_anywhere(addresses, site.width, passes_of(site), active):
+    passes = 2 if ".CAS" in site.instruction else 1  # a compare-and-swap has two operands
+    for fewest, most in limits_anywhere(addresses, site.width, passes, active):
         least, limit = int(times @ fewest), int(times @ most)
         found.append(least if least == limit else Range(BY_PLACE, least, limit))
     return made, found[0], found[1]
-
-
-def passes_of(site: AccessSite) -> int:
-    """2 of a compare-and-swap, which has two operands, otherwise 1."""
-    return 2 if ".CAS" in site.instruction else 1
 
 
 def bypass_totals(trace: Trace, arch: Arch) -> dict[str, Count]:

@@ -75,12 +75,16 @@ def _shared_answer(sites: Sequence[SiteCounts], certain: bool, rest: str) -> str
     return f"no bank conflict in the {wavefronts:,} shared wavefronts that could be counted"
 
 
+def _sectors_in(space: str, sites: Sequence[SiteCounts]) -> tuple[list[SiteCounts], int, int]:
+    """The accesses to a memory space, their sectors, and how many of these are not needed."""
+    there = [site for site in sites if site.space == space]
+    return there, sum(known(site.sectors) for site in there), sum(site.needless_sectors for site in there)
+
+
 def _global_answer(sites: Sequence[SiteCounts], certain: bool, rest: str) -> str:
     """Coalescing: all of it if no shared memory is used, else only if bad. rest: before praise."""
     uses_shared = any(known(site.wavefronts) for site in sites)
-    sites = [site for site in sites if site.space == "global"]
-    sectors = sum(known(site.sectors) for site in sites)
-    excess = sectors - sum(known(site.ideal_sectors) for site in sites)
+    sites, sectors, excess = _sectors_in("global", sites)
     if not sectors or (uses_shared and excess < BADLY_COALESCED * sectors):
         return ""
     if not excess and certain:
@@ -99,25 +103,18 @@ def _global_answer(sites: Sequence[SiteCounts], certain: bool, rest: str) -> str
 
 def _local_answer(sites: Sequence[SiteCounts]) -> str:
     """Register spills and arrays of a thread; "" if there are none."""
-    sites = [site for site in sites if site.space == "local"]
-    sectors = sum(known(site.sectors) for site in sites)
-    excess = sectors - sum(known(site.ideal_sectors) for site in sites)
+    sites, sectors, excess = _sectors_in("local", sites)
     if not sectors:
         return ""
-    what = (
-        "registers spill to local memory" if all(site.is_spill for site in sites) else "local memory is used"
-    )
-    wasted = f", {excess:,} of them not needed" if excess else ""
-    return f"{what}: {sectors:,} sectors{wasted}"
+    only_spills = all(site.is_spill for site in sites)
+    what = "registers spill to local memory" if only_spills else "local memory is used"
+    return f"{what}: {sectors:,} sectors" + (f", {excess:,} of them not needed" if excess else "")
 
 
 def _texture_answer(sites: Sequence[SiteCounts]) -> str:
     """Sectors of texture fetches; "" if there are none."""
-    sites = [site for site in sites if site.space == "texture"]
-    sectors, requests = (
-        sum(known(getattr(site, name)) for site in sites) for name in ("sectors", "requests")
-    )
-    excess = sectors - sum(known(site.ideal_sectors) for site in sites)
+    sites, sectors, excess = _sectors_in("texture", sites)
+    requests = sum(known(site.requests) for site in sites)
     if not requests:
         return ""
     wasted = f", {excess:,} of them not needed" if excess else ""

@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from fractions import Fraction
 
 from memsim.analysis import SiteCounts
+from memsim.counts import COST
 from memsim.guard.baseline import COUNTS
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, UNKNOWN, VANISHED, WORSE, QuantityChange
 from memsim.guard.quantities import excess
@@ -118,8 +119,6 @@ def _at_one_place(
 
 # A row is worse if one of these counts is higher, or its excess over the ideal, whatever the others do.
 COSTS = ("instructions", "requests", "wavefronts", "conflicts", "ways", "sectors", "lines")
-# The count that is shown for a new or vanished access, by space.
-TELLING = {"shared": "wavefronts", "constant": "requests"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,28 +133,24 @@ class Change:
 def change_of(pair: SitePair) -> Change | None:
     """The change of the access; None if it is unchanged, as far as is known."""
     before, now = pair.before, pair.now
-    figures = tuple(differing_counts(pair))
+    figures, reason = tuple(differing_counts(pair)), "; ".join(_edits(pair))
     if before is None or now is None:
-        alone = now or before
-        telling = TELLING.get(alone.space, "sectors") if alone is not None else ""
-        told = tuple(figure for figure in figures if figure.quantity == telling)
+        telling = [COST[site.space] for site in (before, now) if site is not None]
+        told = tuple(figure for figure in figures if figure.quantity in telling)
         return Change(NEW if before is None else VANISHED, told)
     if before.unresolved is not None and now.unresolved is not None:
-        edits = "; ".join(_edits(pair))
-        return (
-            Change(UNKNOWN, (), f"{edits}; it could not be analyzed then and cannot now") if edits else None
-        )
+        said = f"{reason}; it could not be analyzed then and cannot now"
+        return Change(UNKNOWN, (), said) if reason else None
     if now.unresolved is not None:
         return Change(WORSE, figures, f"it can no longer be analyzed: {now.unresolved}")
     if before.unresolved is not None:
         return Change(IMPROVED, figures, f"it could not be analyzed: {before.unresolved}")
-    reason = "; ".join(_edits(pair))
     costs = [figure for figure in figures if figure.quantity in COSTS]
     if any((figure.now or 0) > (figure.was or 0) for figure in costs):
         return Change(WORSE, figures, reason)
-    waste = _more_waste(before, now)
-    if waste is not None:
-        return Change(WORSE, (*figures, waste), reason)
+    was, is_now = excess(before), excess(now)
+    if was is not None and is_now is not None and is_now > was:  # fewer lanes or bytes use as much
+        return Change(WORSE, (*figures, QuantityChange("excess", was, is_now, was)), reason)
     if costs:
         return Change(IMPROVED, figures, reason)
     return Change(CHANGED, figures, reason) if figures or reason else None
@@ -170,16 +165,6 @@ def differing_counts(pair: SitePair) -> Iterator[QuantityChange]:
         )
         if was != now:
             yield QuantityChange(name, was, now, was)
-
-
-def _more_waste(before: SiteCounts, now: SiteCounts) -> QuantityChange | None:
-    """The excess over the ideal if it has grown, even if no count has: then fewer lanes or bytes use as
-    much.
-    """
-    was, is_now = excess(before), excess(now)
-    if was is None or is_now is None or is_now <= was:
-        return None
-    return QuantityChange("excess", was, is_now, was)
 
 
 def _edits(pair: SitePair) -> Iterator[str]:

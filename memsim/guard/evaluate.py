@@ -33,7 +33,9 @@ def at_worse_end(site: SiteCounts, relation: str) -> SiteCounts:
         return site
     ends = {name: _end(limits, relation) for name, limits in site.ranges.items()}
     if None in ends.values():
-        return site.with_counts(ends, site.unresolved or _why(site.ranges), site.ranges)
+        name, limits = next(iter(site.ranges.items()))
+        why = f"{name.replace('_', ' ')}: {limits}: {limits.why}"
+        return site.with_counts(ends, site.unresolved or why, site.ranges)
     return site.with_counts(_complete(site, ends), None, site.ranges)
 
 
@@ -46,11 +48,6 @@ def _end(limits: Range, relation: str) -> int | None:
     if limits.least == limits.most:
         return limits.least
     return limits.most if relation in UPPER else limits.least if relation in LOWER else None
-
-
-def _why(ranges: Mapping[str, Range]) -> str:
-    name, limits = next(iter(ranges.items()))
-    return f"{name.replace('_', ' ')}: {limits}: {limits.why}"
 
 
 def _complete(site: SiteCounts, ends: Mapping[str, int | None]) -> dict[str, int | None]:

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from typing import Annotated, Any, TextIO
 
 from msgspec import Meta
@@ -107,9 +108,7 @@ def prove(
         MemsimError: a text that stands for no integers, or an expression of other names.
     """
     choices = [_integers(name, text) for name, text in names.items()]
-    asked = 1
-    for values in choices:
-        asked *= len(values)
+    asked = prod(map(len, choices))
     done: dict[Values, AtValue] = {}
 
     def replay(wanted: Iterable[Values]) -> None:
@@ -218,12 +217,15 @@ def write(target: str, found: EveryValue, stream: TextIO) -> None:
         screen.say(line)
     if found.failed:
         first = found.failed[0]
-        at = ", ".join(f"{name} = {value}" for name, value in zip(found.names, first.values))
+        times = count(len(found.failed), "value")
+        screen.say(f"At {times} it could not be analyzed, as at {_place(found, first)}: {first.error}")
+    if not found.is_exact and found.period:
         screen.say(
-            f"At {count(len(found.failed), 'value')} it could not be analyzed, as at {at}: {first.error}"
+            f"Each residue modulo {found.period} was replayed, at {len(found.replayed):,} of {found.asked:,} "
+            "values drawn at random, of which none differs from its residue. The others were not replayed."
         )
-    if not found.is_exact:
-        screen.say(_how(found))
+    elif not found.is_exact:
+        screen.say(f"{len(found.replayed):,} of {found.asked:,} values were replayed; the others were not.")
 
 
 def headline(found: EveryValue) -> str:
@@ -288,12 +290,3 @@ def _classes(found: EveryValue, wrong: list[AtValue]) -> Iterator[str]:
         others = [name for number, name in enumerate(found.names) if number != place]
         fixed = "".join(f", {name} = {value}" for name, value in zip(others, rest))
         yield f"  {found.names[place]} mod {found.period} = {ranges(sorted(residues))}{fixed}: {ways}-way"
-
-
-def _how(found: EveryValue) -> str:
-    if not found.period:
-        return f"{len(found.replayed):,} of {found.asked:,} values were replayed; the others were not."
-    return (
-        f"Each residue modulo {found.period} was replayed, at {len(found.replayed):,} of {found.asked:,} "
-        "values drawn at random, of which none differs from its residue. The others were not replayed."
-    )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from itertools import product
+from math import prod
 from typing import Any
 
 from memsim.errors import MemsimError
@@ -114,9 +115,7 @@ def variants(
         MemsimError: nothing varies, there are too many combinations, or an option does not apply to a target.
     """
     choices = [NamedValue("target", "target", targets_of(target)), *_choices(texts)]
-    count = 1
-    for choice in choices:
-        count *= len(choice.values)
+    count = prod(len(choice.values) for choice in choices)
     if count > MOST:
         raise MemsimError(
             f"{count:,} variants are too many", hint=f"at most {MOST:,}; use a step, as 0..64..8"

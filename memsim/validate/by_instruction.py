@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TextIO
 
@@ -48,8 +48,6 @@ class ComparedKernel:
 
 def headline(subject: ComparedKernel, comparison: CodeComparison) -> str:
     """The answer in a line: the verdict, and how many figures of which kind."""
-    count = Counter(figure.verdict for figure in comparison.figures)
-    counts = ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
     answer = comparison.verdict
     if answer == EQUAL:
         answer = f"{answer} in {_parts(comparison)}"
@@ -57,7 +55,13 @@ def headline(subject: ComparedKernel, comparison: CodeComparison) -> str:
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         answer = f"{answer}: {'; '.join(names[:NAMED])}{more}"
-    return f"{subject.title} on {subject.where}: {answer} ({counts})"
+    return f"{subject.title} on {subject.where}: {answer} ({_counts(comparison.figures)})"
+
+
+def _counts(figures: Iterable[MetricComparison]) -> str:
+    """How many figures of which verdict."""
+    count = Counter(figure.verdict for figure in figures)
+    return ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
 
 
 def _parts(comparison: CodeComparison) -> str:
@@ -76,8 +80,7 @@ def is_as_predicted(comparison: CodeComparison) -> bool:
 
 def summary(comparisons: Sequence[CodeComparison]) -> str:
     """All launches in a line: how many figures of which kind."""
-    count = Counter(figure.verdict for comparison in comparisons for figure in comparison.figures)
-    counts = ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
+    counts = _counts(figure for comparison in comparisons for figure in comparison.figures)
     equal = sum(map(is_as_predicted, comparisons))
     return f"{equal} of {len(comparisons)} launches as predicted, by instruction: {counts}"
 
@@ -91,7 +94,12 @@ def write(
     if comparison.totals:
         screen.say()
         screen.table((Column("ncu metric"), *COLUMNS), total_rows(comparison.totals))
-    shown = [row for row in comparison.rows if everything or _is_worth_a_look(row)]
+    worth_a_look = {DIFFERENT, UNMODELLED}
+    shown = [
+        row
+        for row in comparison.rows
+        if everything or not worth_a_look.isdisjoint(figure.verdict for figure in row.figures)
+    ]
     if shown:
         screen.say()
         names = Column("instruction"), Column("figure of the Source page")
@@ -146,9 +154,8 @@ class ValidationDocument(Document, frozen=True, kw_only=True):
 
 def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, Any]:
     """The same as plain values."""
-    document = ValidationDocument(
-        title=subject.title,
-        where=subject.where,
+    document = ValidationDocument.of(
+        subject,
         verdict=headline(subject, comparison),
         passed=is_as_predicted(comparison),
         totals=tuple(map(FigurePart.of, comparison.totals)),
@@ -157,13 +164,8 @@ def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, An
             for row in comparison.rows
         ),
         uncertain=comparison.uncertain,
-        notes=subject.notes,
     )
     return plain(document)
-
-
-def _is_worth_a_look(row: InstructionRow) -> bool:
-    return any(figure.verdict in (DIFFERENT, UNMODELLED) for figure in row.figures)
 
 
 def _instruction_rows(rows: Sequence[InstructionRow], everything: bool) -> list[Row]:

@@ -294,7 +294,8 @@ def counter_figures(
     """
     one_pass = {metric: metrics for metrics in ONE_PASS.values() for metric in metrics}
     for metric, expected in predicted.items():
-        measured = _counter(profiles, metric)
+        # If several runs have it, the first one's.
+        measured = next((one.counters[metric].value for one in profiles if metric in one.counters), None)
         surplus = 0
         if expected is not None and metric in one_pass:
             together = _counted_together(profiles, set(one_pass[metric]))
@@ -308,11 +309,6 @@ def counter_figures(
             yield _compared(metric, limits, measured)
         else:
             yield MetricComparison(metric, expected, measured, surplus)
-
-
-def _counter(profiles: Iterable[CodeProfile], metric: str) -> int | float | None:
-    """A counter's value; None if it was not collected. If several runs have it, the first one's."""
-    return next((one.counters[metric].value for one in profiles if metric in one.counters), None)
 
 
 def _counted_together(profiles: Iterable[CodeProfile], metrics: Set[str]) -> dict[str, int | float] | None:

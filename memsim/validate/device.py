@@ -48,7 +48,10 @@ def check_record(record: Any, version: int, document: type[T], file: str | None 
     Raises:
         MemsimError: it is invalid.
     """
-    _check_schema(record.get("schema") if isinstance(record, dict) else None, version, file)
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if schema != version:
+        said = f"a recording of schema {schema!r}; this memsim reads schema {version}"
+        raise MemsimError(said, file=file)
     try:
         found = msgspec.convert(record, document)
     except (msgspec.ValidationError, ValueError) as error:
@@ -82,11 +85,6 @@ def write_record(record: dict[str, Any], path: Path, replaces: bool = False) -> 
     except OSError as error:
         raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
     write_text(path, _text(record) + "\n", "the recording")
-
-
-def _check_schema(found: object, version: int, file: str | None) -> None:
-    if found != version:
-        raise MemsimError(f"a recording of schema {found!r}; this memsim reads schema {version}", file=file)
 
 
 def on_gpu(folder: Path, paths: Iterable[Path], gpu: str | None, what: str, command: str) -> list[Path]:

@@ -5,7 +5,7 @@ None if there is no rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,7 +108,8 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
         lanes = np.count_nonzero(access.active, axis=1)
         if asked.matrix:  # all lanes of a warp take part, even if not all supply an address
             lanes = np.where(lanes > 0, WARP, 0)
-        figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(access, lanes)}
+        threads = None if site.unresolved else int(access.times @ lanes)
+        figures = {EXECUTED: site.instructions, THREADS: threads}
     if access.rounds is not None:  # the trace has one possible order of warps, and of swaps the first rounds
         figures = {EXECUTED: total((access.rounds["instructions"],)), THREADS: total((access.rounds[LANES],))}
         if isinstance(figures[EXECUTED], Range):
@@ -147,24 +148,19 @@ def _shared(access: PredictedAccess, arch: Arch) -> Figures:
         page = copy_source_page(access.addresses, access.partner, width, access.active, read, arch)
     else:
         page = shared_source_page(access.addresses, width, op, access.active, arch)
-    known = not (page.wavefronts == UNKNOWN).any()
-    columns = zip(FIGURES["shared"], (page.wavefronts, page.ideal), strict=True)
-    return {name: _sum(access, column) if known else None for name, column in columns}
+    return _sums(access, FIGURES["shared"], page.wavefronts, page.ideal)
 
 
 def _global(access: PredictedAccess, arch: Arch) -> Figures:
     width, op = access.site.width, access.site.op
     page = global_source_page(access.addresses, width, op, access.active, arch)
-    columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
-    figures: Figures = {name: _sum(access, column) for name, column in columns}
-    if operation("global", op).bypass:
-        figures |= _bypass(access, arch)
-    return figures
+    figures = _sums(access, FIGURES["global"], page.sectors, page.ideal, page.tag_requests)
+    return figures | (_bypass(access, arch) if operation("global", op).bypass else {})
 
 
 def _local(access: PredictedAccess, arch: Arch) -> Figures:
     cost = local_access(access.addresses, access.site.width, access.site.op, access.active, arch)
-    return {LOCAL_SECTORS: _sum(access, cost.sectors)}
+    return _sums(access, FIGURES["local"], cost.sectors)
 
 
 def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
@@ -185,9 +181,10 @@ def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
     to, source = sides if space == "shared" else sides[::-1]
     shared, outside = bypass_source_page(to, source, access.active, access.active & (source >= 0), arch)
     page = (shared.wavefronts, shared.ideal) if space == "shared" else (outside.sectors, outside.ideal)
-    known = not (page[0] == UNKNOWN).any()
-    return {name: _sum(access, column) if known else None for name, column in zip(names, page, strict=True)}
+    return _sums(access, names, *page)
 
 
-def _sum(access: PredictedAccess, column: np.ndarray) -> int:
-    return int(access.times @ column)
+def _sums(access: PredictedAccess, names: Sequence[str], *columns: np.ndarray) -> Figures:
+    """Sums over all requests; None of all if one request's is not known."""
+    is_known = not (columns[0] == UNKNOWN).any()
+    return {name: int(access.times @ each) if is_known else None for name, each in zip(names, columns)}

@@ -9,12 +9,12 @@ from typing import Annotated, TextIO
 
 from msgspec import Meta
 
-from memsim.counts import SiteCounts
+from memsim.counts import COST, SiteCounts
 from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
 from memsim.estimated_time import EstimatedTime
 from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Comparisons, Total
 from memsim.guard.outcome import QuantityChange
-from memsim.views.analyze.costs import COST, cost
+from memsim.views.analyze.costs import cost
 from memsim.views.labels import access, amount, count, file_names
 from memsim.views.plain import code, escape_markdown, table
 from memsim.views.screen import Column, Row, Screen

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
 from memsim.analysis import Analysis, Range, SiteCounts
+from memsim.counts import COST
 from memsim.errors import MemsimError
 from memsim.views.labels import count, file_names, number, share
 
@@ -17,17 +18,11 @@ NAMES = {
     "constant": "Constants at an index",
     "texture": "Textures",
 }
-#: What is counted as the cost of an access: a field of `SiteCounts`.
-COST = {
-    **dict.fromkeys(("global", "local", "texture"), "sectors"),
-    "shared": "wavefronts",
-    "constant": "requests",
-}
 
 
 def cost(site: SiteCounts) -> int:
     """Wavefronts of shared memory, requests of constants, sectors of others; 0 where they are not known."""
-    return getattr(site, COST.get(site.space, "sectors")) or 0
+    return getattr(site, COST[site.space]) or 0
 
 
 def waste_of(site: SiteCounts) -> int:

@@ -13,7 +13,8 @@ from typing import Literal, TextIO
 from memsim.analysis import Analysis, SiteCounts
 from memsim.analysis.verdict import phrases_in
 from memsim.arch.units import WORD
-from memsim.views.analyze.costs import COST, cost, count_or_limits, heading, limits_of_totals
+from memsim.counts import COST
+from memsim.views.analyze.costs import cost, count_or_limits, heading, limits_of_totals
 from memsim.views.labels import (
     access,
     at_all_places,

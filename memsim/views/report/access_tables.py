@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.counts import COST
 from memsim.guard.comparison import compare, side_of
-from memsim.views.analyze.costs import COST, NAMES, cost, cost_ratio, heading, waste_of
+from memsim.views.analyze.costs import NAMES, cost, cost_ratio, heading, waste_of
 from memsim.views.compare_text import changed_rows
 from memsim.views.labels import each, file_names, share
 from memsim.views.report.source_view import mark
