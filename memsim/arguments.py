@@ -96,10 +96,6 @@ def element_of(declared: str) -> tuple[str, int] | None:
     return ELEMENTS.get(base) if declared.count("*") == 1 else None
 
 
-def _is_vector(declared: str) -> bool:
-    return declared.replace("*", " ").split()[-1][-1] in "234"
-
-
 def check_elements(
     values: Sequence[Any], names: Sequence[str], types: Sequence[str], where: str = "--arg"
 ) -> None:
@@ -116,7 +112,8 @@ def check_elements(
             continue
         dtype = element_type(value)
         kind = "f" if dtype.kind == "f" else "i" if dtype.kind in "iub" else dtype.kind
-        packed = dtype.itemsize < wanted[1] and _is_vector(declared)
+        is_vector = declared.replace("*", " ").split()[-1][-1] in "234"
+        packed = dtype.itemsize < wanted[1] and is_vector
         packed |= dtype.itemsize == 1 and value.nbytes % wanted[1] == 0  # a buffer of bytes
         if kind in "fi" and (kind, dtype.itemsize) != wanted and not packed:
             short = {1: "8", 2: "16", 4: "32", 8: "64"}[wanted[1]]

@@ -180,23 +180,14 @@ class Bound:
     def figures(self) -> BoundFigures:
         """What documents say of it."""
         occupancy, room = self.occupancy, self.room
-        return BoundFigures(
-            verdict=self.verdict,
-            cycles=self.cycles,
+        return BoundFigures.of(
+            self,
             gain_without_conflicts=self.gain,
-            units=self.units,
-            chip=self.chip,
-            multiprocessors=self.multiprocessors,
-            whole_blocks=self.whole_blocks,
             not_measured=self.unknown,
-            lacks=self.lacks,
             resident_blocks=None if occupancy is None else occupancy.blocks,
             limits_of_resident_blocks=None if occupancy is None else occupancy.limits,
-            next_cliffs=tuple(
-                Cliff(registers=less.registers, shared_bytes=less.shared_bytes, resident_blocks=blocks)
-                for less, blocks in self.cliffs
-            ),
-            room=None if room is None else Room(registers=room.registers, shared_bytes=room.shared_bytes),
+            next_cliffs=tuple(Cliff.of(less, resident_blocks=blocks) for less, blocks in self.cliffs),
+            room=None if room is None else Room.of(room),
             waves=None if self.waves is None else self.waves.waves,
             global_sectors=self.footprint,
         )

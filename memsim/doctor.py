@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -125,14 +124,11 @@ def _gpu() -> str:
 
 
 def _profiler() -> str:
-    return _or_nothing(lambda: f"{(found := find_profiler()).version} {found.path}")
-
-
-def _or_nothing(find: Callable[[], str]) -> str:
     try:
-        return find()
+        found = find_profiler()
     except MemsimError:
         return ""
+    return f"{found.version} {found.path}"
 
 
 def _counters() -> str:

@@ -36,7 +36,7 @@ class Reads:
         return self.is_steady and all(LOOK[kind](path) == found for (kind, path), found in self.seen.items())
 
 
-def digest(content: bytes) -> str:
+def digest(content: bytes | memoryview) -> str:
     """A digest of a file's content."""
     return sha256(content).hexdigest()
 
@@ -46,10 +46,6 @@ def _content(path: str) -> str:
         return digest(Path(path).read_bytes()) if os.path.isfile(path) else ABSENT  # noqa: PTH113
     except OSError:
         return ABSENT
-
-
-def _presence(path: str) -> str:
-    return str(os.path.isfile(path))  # noqa: PTH113
 
 
 def stamp(path: str | Path) -> str:
@@ -79,7 +75,12 @@ def _listing(pattern: str) -> str:
     return digest("\0".join(listing(pattern)).encode("utf-8", "surrogateescape"))
 
 
-LOOK = {CONTENT: _content, PRESENCE: _presence, STAMP: stamp, LISTING: _listing}
+LOOK: dict[str, Callable[[str], str]] = {
+    CONTENT: _content,
+    PRESENCE: lambda path: str(os.path.isfile(path)),  # noqa: PTH113
+    STAMP: stamp,
+    LISTING: _listing,
+}
 _watched: ContextVar[Reads | None] = ContextVar("reads", default=None)
 
 

@@ -184,6 +184,8 @@ def capture_launches(keep: Callable[[Launched], None], arch: str) -> Iterator[No
     )
 
     session = Session(keep)
+    is_specific = arch[-1].isdigit() and int(arch.removeprefix("sm_")) >= 90
+    with_features = f"{arch}a" if is_specific else arch  # sm_90a: it uses instructions of the architecture
     start, wrap = ExecutionEngine.__init__, _Tensor.__init__
     call, take = CuTeDSL._func, ExecutionArgs.generate_execution_args
     load = Compiled._load_cuda_library
@@ -226,7 +228,7 @@ def capture_launches(keep: Callable[[Launched], None], arch: str) -> Iterator[No
         (CuTeDSL, {"_func": call_named}),
         (ExecutionArgs, {"generate_execution_args": take_named}),
         (Compiled, {"_load_cuda_library": load_ours, "num_devices": 1}),
-        (CuTeDSL._get_dsl().envar, {"_arch": _with_features(arch), "lineinfo": True}),
+        (CuTeDSL._get_dsl().envar, {"_arch": with_features, "lineinfo": True}),
         (RUNTIME, {"listener": session.launch}),
         *((module, {"benchmark": _once}) for module in _benchmarks()),
     )
@@ -255,11 +257,6 @@ def _once(function: Callable[..., Any], **how: Any) -> float:
     arguments = how["kernel_arguments"] if make is None else make()
     function(*arguments.args, **arguments.kwargs)
     return 1.0
-
-
-def _with_features(arch: str) -> str:
-    """`sm_90a` for `sm_90`: CuTe DSL uses architecture-specific instructions."""
-    return f"{arch}a" if arch[-1].isdigit() and int(arch.removeprefix("sm_")) >= 90 else arch
 
 
 def _say_gpu(capsule: Any) -> None:
@@ -292,7 +289,8 @@ class Session:
 
     def launch(self, made: HostLaunch) -> None:
         """Record one launch."""
-        kernel = kernel_of_cubin(made.code, made.name, f"CuTe DSL {_release()}")
+        release = metadata.version("nvidia-cutlass-dsl")
+        kernel = kernel_of_cubin(made.code, made.name, f"CuTe DSL {release}")
         args, names = [], []
         for place, parameter in enumerate(kernel.parameters):
             address = ctypes.c_uint64.from_address(made.parameters + POINTER * place).value
@@ -357,7 +355,3 @@ def _short(name: str) -> str:
     for mark in ("_tensorptr", "_Tensor", "_CopyAtom", "_TiledMMA", "_TiledCopy", "_f32_", "_i32_"):
         plain = plain.partition(mark)[0]
     return plain
-
-
-def _release() -> str:
-    return metadata.version("nvidia-cutlass-dsl")

@@ -18,7 +18,6 @@ import io
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
@@ -37,6 +36,7 @@ from memsim.files import file_exists, folder_exists, read_bytes, write_text
 from memsim.kernel import Kernel
 from memsim.launch import Natural, Positive, dim3
 from memsim.npy import read_array
+from memsim.reads import digest
 from memsim.sass import disassemble
 
 #: The name of the file.
@@ -128,7 +128,8 @@ def write_launch(launched: Launched, folder: Path) -> Path:
         )
     except OSError as error:
         raise MemsimError(f"cannot write {error.filename}: {error.strerror}") from None
-    text = msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain).decode(), indent=1)
+    content = msgspec.json.encode(document, enc_hook=np.generic.item)
+    text = msgspec.json.format(content.decode(), indent=1)
     write_text(folder / LAUNCH, text + "\n", "the launch")
     return folder / LAUNCH
 
@@ -140,7 +141,8 @@ def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
     if module.ptx:
         (folder / "kernel.ptx").write_text(module.ptx, encoding="utf-8")
         made["ptx"] = "kernel.ptx"
-    listing, content = pack_listing(module.content, module.listing)
+    content = gzip.compress(module.listing.encode(), mtime=0)
+    listing = ListingDocument(file=FILE, sha256=digest(module.content + content))
     (folder / "kernel.cubin").write_bytes(module.content)
     (folder / listing.file).write_bytes(content)
     return {**made, "code": "kernel.cubin", "listing": listing}
@@ -185,11 +187,6 @@ class _Files:
         return self.names[place]
 
 
-def _plain(value: Any) -> Any:
-    """A numpy number as a Python number."""
-    return value.item()
-
-
 def read_launch(path: Path) -> Launched:
     """The launch that a `launch.json`, or the one in a folder, describes; files are looked up beside it.
 
@@ -232,7 +229,12 @@ def is_launch(path: Path) -> bool:
 def _kernel(document: LaunchDocument, path: Path) -> Kernel:
     content, code = _beside(document.code, path), path.parent / document.code
     if code.suffix == ".cubin":
-        listing = _listing(document, content, path)
+        listing = None
+        if document.listing is None:
+            check_replaceable(str(path))
+        else:
+            packed = _beside(document.listing.file, path)
+            listing = unpack_listing(content, document.listing, packed, str(path))
         ptx = _beside(document.ptx, path).decode("utf-8", "replace") if document.ptx else ""
         module = loading.from_cubin(content, document.made_by, ptx, texts_beside(path), listing)
     elif document.listing is not None:
@@ -240,14 +242,6 @@ def _kernel(document: LaunchDocument, path: Path) -> Kernel:
     else:
         module = loading.load(code, document.options)
     return module[document.kernel]
-
-
-def _listing(document: LaunchDocument, cubin: bytes, path: Path) -> str | None:
-    """The listing of its cubin; None if a disassembler makes it."""
-    if document.listing is None:
-        check_replaceable(str(path))
-        return None
-    return unpack_listing(cubin, document.listing, _beside(document.listing.file, path), str(path))
 
 
 def _beside(name: str, path: Path) -> bytes:
@@ -312,19 +306,13 @@ FILE = "kernel.sass.gz"
 MOST_PER_BYTE = 256
 
 
-def pack_listing(cubin: bytes, listing: str) -> tuple[ListingDocument, bytes]:
-    """The record of a listing, and the content of its file."""
-    content = gzip.compress(listing.encode(), mtime=0)
-    return ListingDocument(file=FILE, sha256=_digest(cubin, content)), content
-
-
 def unpack_listing(cubin: bytes, record: ListingDocument, content: bytes, launch: str) -> str | None:
     """The listing in the content of its file; None where a disassembler makes it. `launch`: of whose cubin.
 
     Raises:
         MemsimError: it is another cubin's, it is not trusted, or it cannot be unpacked.
     """
-    if _digest(cubin, content) != record.sha256:
+    if digest(cubin + content) != record.sha256:
         raise MemsimError(
             f"{record.file} is not the listing of its cubin: one of them was changed",
             file=launch,
@@ -361,7 +349,3 @@ def check_replaceable(launch: str) -> None:
             hint=f"pip install {disassemble.WHEEL} (Linux and Windows), or save it again where that is: "
             "memsim analyze launch.json --save-launch FOLDER",
         )
-
-
-def _digest(cubin: bytes, content: bytes) -> str:
-    return sha256(cubin + content).hexdigest()

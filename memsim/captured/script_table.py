@@ -61,7 +61,8 @@ class ScriptLaunch:
         """The access that wastes most; None if none does."""
         sites = () if self.analysis is None else self.analysis.sites
         worst = max(sites, key=lambda site: site.badness, default=None)
-        return worst if worst is not None and _wastes(worst) else None
+        wastes = worst is not None and (worst.wavefronts_of_conflicts or worst.needless_sectors)
+        return worst if wastes else None
 
     @property
     def cycles(self) -> int | None:
@@ -115,10 +116,6 @@ class ScriptLaunches:
             if len({kind.note for kind in alike}) > 1 and len(costs) == len(alike):
                 for kind in alike:
                     kind.rank = sorted(costs).index(kind.about or 0) + 1
-
-
-def _wastes(site: SiteCounts) -> bool:
-    return bool(site.wavefronts_of_conflicts or site.needless_sectors)
 
 
 def write(kinds: Sequence[ScriptLaunch], stream: TextIO) -> None:
@@ -227,10 +224,7 @@ def _kind(kind: ScriptLaunch) -> ScriptKind:
         launches=kind.times,
         verdict=None if kind.analysis is None else kind.analysis.verdict,
         worst=None if kind.worst is None else _place(kind.worst),
-        wavefronts=kind.count("wavefronts"),
-        conflicts=kind.count("conflicts"),
-        sectors=kind.count("sectors"),
-        needless_sectors=kind.count("needless_sectors"),
+        **{name: kind.count(name) for name in ("wavefronts", "conflicts", "sectors", "needless_sectors")},
         cycles_at_least=kind.cycles,
         cycles_about=kind.about,
         estimate_error=None if kind.time is None else kind.time.error,

@@ -155,11 +155,8 @@ class Modules:
         described = path.with_name(re.sub(r"\.sm\w+\.cubin$", ".meta", path.name))
         name = str(getattr(codegen, f"cuda_kernel_{direction}_name")(kernel))
         shared = json.loads(described.read_text("utf-8")).get(f"{name}_smem_bytes", 0)
-        return kernel_of_cubin(path.read_bytes(), name, f"Warp {_release()}"), int(shared)
-
-
-def _release() -> str:
-    return str(sys.modules["warp"].__version__)
+        made_by = f"Warp {sys.modules['warp'].__version__}"
+        return kernel_of_cubin(path.read_bytes(), name, made_by), int(shared)
 
 
 # --- arguments
@@ -173,14 +170,10 @@ def _argument(kernel: Any, name: str, kind: Any, value: Any, adjoint: bool) -> A
     """
     from warp._src.context import pack_arg, runtime
 
-    packed = pack_arg(kernel, kind, name, value, _device(value, runtime), adjoint)
+    device = getattr(value, "device", None) or runtime.get_device(None)  # the default, if there are several
+    packed = pack_arg(kernel, kind, name, value, device, adjoint)
     pointers = list(_pointers(kind, type(packed), value, 0, "", name))
     return with_arrays(bytes(packed), pointers) if pointers else bytes(packed)
-
-
-def _device(value: Any, runtime: Any) -> Any:
-    """The device of an array; the default if there are several."""
-    return getattr(value, "device", None) or runtime.get_device(None)
 
 
 def _pointers(

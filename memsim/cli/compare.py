@@ -106,7 +106,7 @@ class Operands:
         """The sides of those targets of a project that can be analyzed."""
         found = {}
         for measured in analyze_all(targets, self.cache, self.jobs):
-            target = measured.target.name
+            target = measured.name
             if measured.analysis is None:
                 self.failed.setdefault(target, []).append(f"error: {target} in {name}: {measured.error}")
             else:

@@ -59,15 +59,11 @@ def _ends(analysis: Analysis, site: SiteCounts) -> tuple[FlowNode, FlowNode]:
         return place, REGISTERS
     if not site.operation.is_copy:
         return REGISTERS, place
-    other = next((s for s in analysis.sites if _is_other_side(site, s)), None)
+    here = (site.file, site.line, site.op)
+    others = (one for one in analysis.sites if (one.file, one.line, one.op) == here)
+    other = next((one for one in others if one.space != site.space), None)
     far = REGISTERS if other is None else FlowNode(other.space, other.array)
     return (far, place) if site.space == "shared" else (place, far)
-
-
-def _is_other_side(site: SiteCounts, other: SiteCounts) -> bool:
-    """Whether two rows are the two ends of the same `cp.async`."""
-    here = (site.file, site.line, site.op)
-    return here == (other.file, other.line, other.op) and site.space != other.space
 
 
 def _efficiency(site: SiteCounts) -> float | None:

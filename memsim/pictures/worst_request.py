@@ -333,7 +333,10 @@ def _sector_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> G
         lane = WORD * np.arange(WARP)
         touched = touched // WORD * LINE + lane[active][:, None] + touched % WORD
         addresses = addresses // WORD * LINE + lane
-    lines, used = _bytes_of_lines(touched)
+    touched = np.unique(touched)
+    lines = np.unique(touched // LINE) * LINE
+    used = np.zeros((len(lines), LINE), np.bool_)
+    used[np.searchsorted(lines, touched // LINE * LINE), touched % LINE] = True
     return GlobalRequest(
         origin=_origin(analysis, site, rows, rows[worst]),
         addresses=addresses,
@@ -344,15 +347,6 @@ def _sector_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> G
         ideal_sectors=int(cost.ideal_sectors[worst]),
         stride=int(steps[0]) if len(steps) == 1 and not is_local else None,
     )
-
-
-def _bytes_of_lines(touched: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The lines of touched bytes, by address, and which bytes of each are touched."""
-    touched = np.unique(touched)
-    lines = np.unique(touched // LINE) * LINE
-    used = np.zeros((len(lines), LINE), np.bool_)
-    used[np.searchsorted(lines, touched // LINE * LINE), touched % LINE] = True
-    return lines, used
 
 
 def _last(*keys: NDArray[np.int64]) -> int:

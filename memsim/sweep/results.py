@@ -16,7 +16,6 @@ from time import monotonic
 from typing import Any, BinaryIO
 
 from memsim.analysis import Analysis
-from memsim.counts import SiteCounts
 from memsim.errors import MemsimError
 from memsim.files import file_exists, writing
 
@@ -67,16 +66,11 @@ def counts_of(analysis: Analysis) -> Counts:
     if lost:
         return Counts(shared_bytes=needed, error=f"not all could be analyzed: {lost[0]}")
     elapsed = None if analysis.estimate is None else analysis.estimate.elapsed
-    return Counts(**_summed(sites, OF_ACCESSES), shared_bytes=needed, elapsed=elapsed)
-
-
-def _summed(sites: Iterable[SiteCounts], names: Iterable[str]) -> dict[str, Any]:
-    """The sum of each count over what has it; of ways the most."""
-    known = {name: [n for site in sites if (n := getattr(site, name)) is not None] for name in names}
-    return {
-        name: (max if name == "max_ways" else sum)(counts) if counts else None
-        for name, counts in known.items()
-    }
+    summed: dict[str, Any] = {}  # over what has a count; of ways the most
+    for name in OF_ACCESSES:
+        known = [count for site in sites if (count := getattr(site, name)) is not None]
+        summed[name] = (max if name == "max_ways" else sum)(known) if known else None
+    return Counts(**summed, shared_bytes=needed, elapsed=elapsed)
 
 
 def cost_name(results: Sequence[VariantResult]) -> str:

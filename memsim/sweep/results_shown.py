@@ -169,13 +169,13 @@ def frontier_figure(results: Sequence[VariantResult]) -> Figure:
     if not best:
         raise MemsimError("no variant could be analyzed, so there is nothing to plot")
     known = [result for result in results if getattr(result.counts, name) is not None]
-    figure = new_figure(WIDTH, HEIGHT)
+    others, figure = len(results) - len(known), new_figure(WIDTH, HEIGHT)
     with style():
         axes = figure.add_subplot()
         places = [_place(result, name) for result in known]
         axes.scatter(
             *([x for x, _ in places], [y for _, y in places], 24, "#9aa4ad"),
-            label=count(len(known), "variant") + _without(len(results) - len(known), name),
+            label=count(len(known), "variant") + (f"; {others} without {name}" if others else ""),
         )
         for number, group in enumerate(groups(results)):
             line = [_place(results[i], name) for i in best if i in group]
@@ -198,11 +198,6 @@ def frontier_figure(results: Sequence[VariantResult]) -> Figure:
         figure.draw_without_rendering()  # where points are, by which names keep apart
         _name_places(axes, [*(results[i] for i in best), *known], name)
     return figure
-
-
-def _without(others: int, name: str) -> str:
-    """Why not all variants are points."""
-    return f"; {others} without {name}" if others else ""
 
 
 def _name_places(axes: Axes, results: Sequence[VariantResult], name: str) -> None:

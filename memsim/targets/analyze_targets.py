@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api.kernel_file import KernelFile, files_loaded_once
@@ -18,18 +18,21 @@ from memsim.job import Job
 from memsim.targets.cache import kept_trace, timed, trace_of
 from memsim.workers import begin_worker, interrupts_held, processors, start_method
 
-_Result: TypeAlias = "Analysis | MemsimError"
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
-class AnalyzedTarget:
-    """A target with its analysis, or with the error that kept it from having one."""
+class Measured:
+    """A launch with its analysis, or the error that kept it from having one; of a program that failed there
+    is no launch. arguments: in a line, None if unknown. program: that makes the launch, "" if none does.
+    """
 
-    target: Job
+    name: str
     analysis: Analysis | None = None
     error: MemsimError | None = None
+    arguments: str | None = None
+    program: str = ""
 
     def result(self) -> Analysis:
         """The analysis.
@@ -40,7 +43,7 @@ class AnalyzedTarget:
         if self.analysis is not None:
             return self.analysis
         error = self.error or MemsimError("was not analyzed")
-        error.message = f"{self.target.name}: {error.message}"
+        error.message = f"{self.name}: {error.message}"
         raise error
 
 
@@ -61,7 +64,7 @@ def analyze_all(
     jobs: int | None = None,
     time: Effort | None = None,
     apart: bool = False,
-) -> Iterator[AnalyzedTarget]:
+) -> Iterator[Measured]:
     """The targets in order; `jobs` processes, as many as there are processors if left out. time, apart: as
     above.
 
@@ -73,7 +76,9 @@ def analyze_all(
     groups: dict[object, list[int]] = {}
     for number, target in enumerate(targets):
         if number not in done:
-            groups.setdefault(_made_together(target), []).append(number)
+            kernel = target.kernel  # those of one compilation are equal in this
+            made_of = kernel.whole if isinstance(kernel, KernelFile) else id(target)
+            groups.setdefault(made_of, []).append(number)
     work = [[targets[number] for number in numbers] for numbers in groups.values()]
     made = zip(
         groups.values(),
@@ -82,23 +87,8 @@ def analyze_all(
     )
     for number in range(len(targets)):
         while number not in done:
-            numbers, found = next(made)
-            done.update(
-                (one, _analyzed(targets[one], result)) for one, result in zip(numbers, found, strict=True)
-            )
+            done.update(zip(*next(made), strict=True))
         yield done.pop(number)
-
-
-def _made_together(job: Job) -> object:
-    """What is equal for jobs whose kernels come from one compilation."""
-    kernel = job.kernel
-    return kernel.whole if isinstance(kernel, KernelFile) else id(job)
-
-
-def _analyzed(target: Job, result: _Result) -> AnalyzedTarget:
-    if isinstance(result, MemsimError):
-        return AnalyzedTarget(target, error=result)
-    return AnalyzedTarget(target, result)
 
 
 def shared_out(one: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None) -> Iterator[_Made]:
@@ -141,25 +131,25 @@ def shared_out(one: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int 
         pool.shutdown(cancel_futures=True)
 
 
-def _kept(target: Job, cache: Path | None) -> AnalyzedTarget | None:
-    """The target with what is kept of it; None where it has to be made."""
+def _kept(target: Job, cache: Path | None) -> Measured | None:
+    """What is kept of a target; None where it has to be made."""
     try:
         trace = kept_trace(target, cache)
-        return None if trace is None else AnalyzedTarget(target, analyze_trace(trace, target.arch))
+        return None if trace is None else Measured(target.name, analyze_trace(trace, target.arch))
     except MemsimError as error:
-        return AnalyzedTarget(target, error=error)
+        return Measured(target.name, error=error)
 
 
-def _measured(targets: list[Job], cache: Path | None, time: Effort | None, apart: bool) -> list[_Result]:
+def _measured(targets: list[Job], cache: Path | None, time: Effort | None, apart: bool) -> list[Measured]:
     """In a worker, what is asked for and no more: a target by now holds its loaded program."""
     from memsim.programs import within_time_limit
 
-    found: list[_Result] = []
+    found: list[Measured] = []
     with files_loaded_once():
         for target in targets:
             try:
                 with within_time_limit("the analysis"):
-                    found.append(analyze_job(target, cache, time, apart))
+                    found.append(Measured(target.name, analyze_job(target, cache, time, apart)))
             except MemsimError as error:
-                found.append(error)
+                found.append(Measured(target.name, error=error))
     return found

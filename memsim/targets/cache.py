@@ -7,7 +7,6 @@ key is made from the compiled kernel.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -33,6 +32,7 @@ from memsim.estimated_time import Effort, EstimatedTime
 from memsim.files import read_bytes
 from memsim.job import Job
 from memsim.kernels import Spec
+from memsim.reads import digest
 from memsim.store import Store, current, kept_in
 from memsim.targets.kept_answers import own_code
 from memsim.trace.trace import Trace, TraceSource
@@ -192,8 +192,8 @@ def _what_is_read(job: Job) -> list[Any] | None:
         return None
     tools = [identity(disassembler)]
     if isinstance(kernel, Spec):
-        texts = {name: _digest(text.encode()) for name, text in kernel.source_texts().items()}
-        return [kernel.name, kernel.entry, kernel.options, texts, _digest(read_bytes(kernel.compiled_path))]
+        texts = {name: digest(text.encode()) for name, text in kernel.source_texts().items()}
+        return [kernel.name, kernel.entry, kernel.options, texts, digest(read_bytes(kernel.compiled_path))]
     if not isinstance(kernel, KernelFile):
         return None
     if _is_compiled(kernel):
@@ -218,7 +218,7 @@ def _read_beside(job: Job, kernel: KernelFile) -> list[Any] | None:
     if names is None:
         return None
     given, sources = look_beside(kernel.folder / kernel.file, json.loads(names))
-    texts = {name: _digest(text.encode("utf-8", "surrogateescape")) for name, text in sources.items()}
+    texts = {name: digest(text.encode("utf-8", "surrogateescape")) for name, text in sources.items()}
     return [key, kernel.name, kernel.options, repr(given), texts]
 
 
@@ -227,7 +227,7 @@ def _names_key(job: Job, kernel: KernelFile) -> str | None:
     tools = [find_tool("nvdisasm"), find_tool("cuobjdump")]
     if Path(kernel.file).suffix == ".ptx":
         tools += find_tools("ptxas", wheels_first=False)
-    content = _digest(read_bytes(kernel.folder / kernel.file))
+    content = digest(read_bytes(kernel.folder / kernel.file))
     known = [identity(tool) for tool in tools if tool is not None]
     return json.dumps(["names", model_version(), kernel.file, content, job.arch.name, known])
 
@@ -284,7 +284,7 @@ class _Digests:
         """The number of the allocation."""
         start = int(memory.__array_interface__["data"][0])
         if start not in self.found:
-            self.found[start] = _digest(memory.data)
+            self.found[start] = digest(memory.data)
         return str(list(self.found).index(start))
 
 
@@ -298,15 +298,11 @@ def _arguments(values: Sequence[Any], folder: Path) -> list[Any]:
 def _argument(value: Any, folder: Path, allocations: _Digests) -> Any:
     """The record of an argument; a text with the files that it names."""
     if isinstance(value, str):
-        return [value, [_digest(read_bytes(folder / name)) for name in _FILE.findall(value)]]
+        return [value, [digest(read_bytes(folder / name)) for name in _FILE.findall(value)]]
     try:
         return msgspec.to_builtins(argument_of(value).document(allocations.name_of), enc_hook=repr)
     except MemsimError:  # no argument at all, which is said when it meets its parameter
         return repr(value)
-
-
-def _digest(content: bytes | memoryview) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _read(store: Store, key: str | None) -> Trace | None:

@@ -10,8 +10,7 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.source.expressions import Number
-from memsim.source.kernels import KernelSource, kernels
-from memsim.source.launches import Size
+from memsim.source.kernels import kernels
 from memsim.targets.offers import (
     Offer,
     Spell,
@@ -89,12 +88,15 @@ def _lacking(
     verb: str,
 ) -> MemsimError:
     """What a launch still needs, with a command line to start from."""
-    options = given.get("options") or ()
+    known = {key: given[key] for key in offer.shape if given.get(key) is not None}
+    sizes = {key: value if isinstance(value, Sequence) else (value,) for key, value in known.items()}
+    words = {key: Word(",".join(map(str, size))) for key, size in sizes.items()}
+    with_shape = replace(offer, shape={**offer.shape, **words})
     return MemsimError(
         f"{offer.kernel.signature} needs {', '.join(missing)}",
         file=offer.kernel.file or file,
         line=offer.kernel.line,
-        hint=command_line(file, _with_shape(offer, given), verb, values, options),
+        hint=command_line(file, with_shape, verb, values, given.get("options") or ()),
     )
 
 
@@ -125,7 +127,9 @@ def _filled_in(
     chosen = [offer for offer in known if _means(offer, wanted)]
     if not chosen and wanted is not None and "<" in wanted:  # an instance not launched in the source
         chosen = [
-            offer_of(text, kernel, wanted, None, values) for kernel in kernels(text) if _makes(kernel, wanted)
+            offer_of(text, kernel, wanted, None, values)
+            for kernel in kernels(text)
+            if kernel.template and wanted.partition("<")[0].strip() in (kernel.name, kernel.plain)
         ]
     if wanted is not None and "<" in wanted:  # the user names the instance that the launch leaves open
         chosen = [
@@ -155,22 +159,14 @@ def _filled(
     launch = offer.launch
     if launch is not None:
         for key, sizes in (("grid", launch.grid), ("block", launch.block)):
-            numbers = _numbers(sizes)
-            if given.get(key) is None and numbers:
+            numbers = tuple(size.value for size in sizes)
+            if given.get(key) is None and numbers and None not in numbers:
                 given[key] = numbers
         if given.get("shared_bytes") is None and launch.shared is not None and launch.shared.value:
             given["shared_bytes"] = launch.shared.value
     if given.get("args") is None and (launch or values) and not any(word.asked for word in offer.arguments):
         given["args"] = [word.text for word in offer.arguments]
     return given, list(_missing(offer, given, spell))
-
-
-def _with_shape(offer: Offer, given: Mapping[str, Any]) -> Offer:
-    """The offer, with the grid, block and shared memory that are known."""
-    known = {key: given[key] for key in offer.shape if given.get(key) is not None}
-    sizes = {key: value if isinstance(value, Sequence) else (value,) for key, value in known.items()}
-    words = {key: Word(",".join(map(str, size))) for key, size in sizes.items()}
-    return replace(offer, shape={**offer.shape, **words})
 
 
 def _missing(offer: Offer, given: Mapping[str, Any], spell: Spell) -> Iterator[str]:
@@ -199,11 +195,6 @@ def _means(offer: Offer, wanted: str | None) -> bool:
     if squeezed in (re.sub(r"\s", "", name) for name in names) or squeezed == plain:
         return True
     return squeezed.startswith(f"{plain}<") and "<" in offer.name and _is_open(offer)
-
-
-def _makes(kernel: KernelSource, instance: str) -> bool:
-    """Is it the template of the instance that the user names?"""
-    return bool(kernel.template) and instance.partition("<")[0].strip() in (kernel.name, kernel.plain)
 
 
 def _is_open(offer: Offer) -> bool:
@@ -250,8 +241,3 @@ def _check_names(file: str, text: str, values: Mapping[str, Number], spell: Spel
                 file=file,
                 hint=f"names without a value: {names}",
             )
-
-
-def _numbers(sizes: Sequence[Size]) -> tuple[int, ...]:
-    numbers = tuple(size.value for size in sizes if size.value is not None)
-    return numbers if len(numbers) == len(sizes) else ()

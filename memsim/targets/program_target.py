@@ -14,11 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
-from memsim.analysis import Analysis
 from memsim.arch import SM_90, Arch
 from memsim.boundary import confinement
 from memsim.errors import MemsimError
 from memsim.launch import is_integer
+from memsim.targets.analyze_targets import Measured
 
 if TYPE_CHECKING:
     from memsim.driver.execute_launches import LaunchKind
@@ -49,19 +49,6 @@ class ProgramTarget:
     def makes(self, launch: str) -> bool:
         """Whether a launch of this name is one of its own."""
         return launch.startswith(self.name + MARK)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A launch with its analysis, or the error that kept it from having one; of a program that failed there
-    is no launch. arguments: in a line, None if unknown. program: that makes the launch, "" if none does.
-    """
-
-    name: str
-    analysis: Analysis | None = None
-    error: MemsimError | None = None
-    arguments: str | None = None
-    program: str = ""
 
 
 def words_of(command: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -293,7 +293,9 @@ def _jobs(
     said = {**({"arch": project.arch} if project.arch else {}), **told.said}
     try:
         if "command" in said:
-            yield _program(said, tree or entry.file.path.parent)
+            words, folder = words_of(said["command"]), tree or entry.file.path.parent
+            name, chip = said.get("name", Path(words[0]).name), get_arch(said.get("arch", SM_90))
+            yield ProgramTarget(name, words, folder, chip, said.get("max_steps"))
         elif "file" in said:
             yield from _of_file(entry, said, tree)
         else:
@@ -302,12 +304,6 @@ def _jobs(
         if error.file is not None:
             raise  # it already has a place
         entry.fail(error.message, error.hint)
-
-
-def _program(said: Mapping[str, Any], folder: Path) -> ProgramTarget:
-    words = words_of(said["command"])
-    chip = get_arch(said.get("arch", SM_90))
-    return ProgramTarget(said.get("name", Path(words[0]).name), words, folder, chip, said.get("max_steps"))
 
 
 def _of_catalogue(

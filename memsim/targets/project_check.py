@@ -21,9 +21,9 @@ from memsim.guard.outcome import Coverage, Outcome, Problem, UnguardedKernel
 from memsim.job import Job
 from memsim.reads import listed
 from memsim.source.kernels import KernelSource, kernels
-from memsim.targets.analyze_targets import analyze_all
+from memsim.targets.analyze_targets import Measured, analyze_all
 from memsim.targets.cache import timed
-from memsim.targets.program_target import Measured, ProgramTarget, count_launches
+from memsim.targets.program_target import ProgramTarget, count_launches
 from memsim.targets.project import OWN_FILE, Base, Project
 from memsim.targets.revision import text_at
 
@@ -226,11 +226,12 @@ def _of_each(
     jobs: int | None,
 ) -> Iterator[list[Measured]]:
     """The launches of each target, those of programs last."""
-    for found in analyze_all([target for target in chosen if isinstance(target, Job)], cache, jobs):
-        target, analysis = found.target, found.analysis
+    single = [target for target in chosen if isinstance(target, Job)]
+    for target, found in zip(single, analyze_all(single, cache, jobs)):
+        analysis = found.analysis
         if analysis is not None and has_time_budget(target.name, rules):
             analysis = timed(analysis, target, cache, "whole")
-        yield [Measured(target.name, analysis, found.error, target.given)]
+        yield [replace(found, analysis=analysis, arguments=target.given)]
     for program in chosen:
         if isinstance(program, ProgramTarget):
             try:

@@ -102,7 +102,9 @@ def targets_at(project: Project, repository: Path, tree: Path) -> tuple[Job, ...
     Raises:
         MemsimError: the old configuration is invalid, or the repository contains none of the kernels.
     """
-    kernels = _catalogue_in(repository, tree)
+    kernels, present = None, data_folder("kernels").resolve()
+    if present.is_relative_to(repository.resolve()):  # the catalogue that ships is a part of the repository
+        kernels = tree / present.relative_to(repository.resolve())
     path = tree / project.path.relative_to(repository)
     if path.is_file():
         targets = read_project(path, kernels).targets
@@ -115,14 +117,6 @@ def targets_at(project: Project, repository: Path, tree: Path) -> tuple[Job, ...
             file=str(project.path),
         )
     return targets
-
-
-def _catalogue_in(repository: Path, tree: Path) -> Path | None:
-    """The catalogue's folder in `tree`, if the one that ships is part of the repository."""
-    present = data_folder("kernels").resolve()
-    if not present.is_relative_to(repository.resolve()):
-        return None
-    return tree / present.relative_to(repository.resolve())
 
 
 def with_headers_of(job: Job, folder: Path, repository: Path, tree: Path) -> Job:

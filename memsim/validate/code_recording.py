@@ -316,14 +316,11 @@ def size_of(spec: Spec, wanted: str | None) -> tuple[int, ...]:
     Raises:
         MemsimError: a size that the kernel does not support.
     """
-    return tuple(spec.sizes(ragged_size(spec) if wanted == RAGGED else wanted).values())
-
-
-def ragged_size(spec: Spec) -> tuple[int, ...]:
-    """A size that is not a multiple of any tile, as far as the kernel allows."""
-    divisors = dict(spec.requires)
-    names = zip(spec.family.sizes, ODD, strict=False)
-    return tuple(-(-extent // divisors.get(name, 1)) * divisors.get(name, 1) for name, extent in names)
+    if wanted != RAGGED:
+        return tuple(spec.sizes(wanted).values())
+    divisors = dict(spec.requires)  # what the kernel needs its size to be a multiple of
+    steps = ((extent, divisors.get(name, 1)) for name, extent in zip(spec.family.sizes, ODD))
+    return tuple(spec.sizes(tuple(-(-extent // step) * step for extent, step in steps)).values())
 
 
 def replay(recording: CodeRecording, predicted: Analysis | None = None) -> CodeComparison:

@@ -99,7 +99,10 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
     check_chip(device)
     counter = LaunchCounter(len(jobs) * (1 + len(ONE_PASS)), progress)
 
-    metrics = (*EVERYTHING, *OF_HOPPER) if any(map(_needs_hopper, machines)) else EVERYTHING
+    needs_hopper = any(
+        one.image.cluster is not None or not ON_HOPPER.isdisjoint(opcodes(one).values()) for one in machines
+    )
+    metrics = (*EVERYTHING, *OF_HOPPER) if needs_hopper else EVERYTHING
     results, first = run_jobs(profiler, jobs, (*SECTION, *_asked(metrics)), counter)
     profiles = [[_aligned(*pair)] for pair in zip(machines, first, strict=True)]
     for accesses, metrics in ONE_PASS.items():
@@ -114,10 +117,6 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
         _recording(job, device, profiler, date, result, measured)
         for job, result, measured in zip(jobs, results, profiles, strict=True)
     ]
-
-
-def _needs_hopper(machine: MachineKernel) -> bool:
-    return machine.image.cluster is not None or not ON_HOPPER.isdisjoint(opcodes(machine).values())
 
 
 def _aligned(machine: MachineKernel, found: CodeProfile) -> CodeProfile:

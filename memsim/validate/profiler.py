@@ -191,21 +191,15 @@ def read_code_report(path: Path, *also: str, lines: bool = False) -> list[CodePr
 
 
 def main(path: str, result: str, *also: str) -> None:
-    """In a process of its own: write the launches of a report to the file `result`."""
-    report = load_reader().load_report(path)
+    """In a process of its own: write the launches of a report to the file `result`.
+
+    NVIDIA's module `ncu_report`, which reads it, is on the path, or comes with Nsight Compute.
+    """
+    sys.path.extend(str(folder) for folder in folders_with(f"{MODULE}.py"))
+    report = importlib.import_module(MODULE).load_report(path)
     scopes = [report.range_by_idx(number) for number in range(report.num_ranges())]
     actions = [scope.action_by_idx(number) for scope in scopes for number in range(scope.num_actions())]
     Path(result).write_bytes(msgspec.json.encode([code_profile_of(action, also) for action in actions]))
-
-
-def load_reader() -> Any:
-    """NVIDIA's module `ncu_report`, from the path or from an installation of Nsight Compute.
-
-    Raises:
-        ImportError: it is not found, or it does not load in this Python.
-    """
-    sys.path.extend(str(folder) for folder in folders_with(f"{MODULE}.py"))
-    return importlib.import_module(MODULE)
 
 
 def code_profile_of(action: Any, also: Sequence[str] = ()) -> CodeProfile:

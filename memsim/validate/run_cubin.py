@@ -111,12 +111,13 @@ def launch(
     given = list(arrays_of([*args], [*args.values()]))
     addresses = [memory.address(value) for _, value in given]
     arrays = {name: memory.place(value)[0] for name, value in given if not isinstance(value, ArrayTable)}
-    if any(isinstance(value, Texture) and not _is_texture(value) for value in args.values()):
+    if any(isinstance(value, Texture) and not isinstance(value, Texture1D) for value in args.values()):
         raise MemsimError(
             "only textures over float4 in linear memory are made on a GPU here",
             hint="memsim.argument_types.Texture1D; others are analyzed without one",
         )
-    textured = {name: cupy.asarray(as_numpy(one.array)) for name, one in args.items() if _is_texture(one)}
+    over_arrays = {name: one for name, one in args.items() if isinstance(one, Texture1D)}
+    textured = {name: cupy.asarray(as_numpy(one.array)) for name, one in over_arrays.items()}
     textures = [texture_over(cupy, array) for array in textured.values()]
     for name in spec.family.outputs if spec else ():
         arrays[name].fill(np.nan)  # so that elements that are never written show
@@ -141,10 +142,6 @@ def launch(
             )
         cupy.cuda.Device().synchronize()
     return {**arrays, **textured}
-
-
-def _is_texture(value: Any) -> bool:
-    return isinstance(value, Texture1D)
 
 
 def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def unchanged(recording: BenchRecording) -> list[str]:
 def analyze_kernels(names: Sequence[str], cache: Path | None, jobs: int | None = None) -> dict[str, Analysis]:
     """The kernels' analyses at `PREDICTED_AT`; `cache` and `jobs` as in `memsim.targets`."""
     targets = [catalog()[name].job(PREDICTED_AT) for name in names]
-    return {measured.target.name: measured.result() for measured in analyze_all(targets, cache, jobs)}
+    return {measured.name: measured.result() for measured in analyze_all(targets, cache, jobs)}
 
 
 def wavefronts_per_kflop(analysis: Analysis) -> float | None:
