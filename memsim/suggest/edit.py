@@ -59,11 +59,9 @@ class Edit:
         behind = re.findall(r"\A[^\n]*\n([ \t]*)[^\s}]", self.text[self.declared :])  # deeper in a block
         indent = max(own + behind, key=len)
         line = f'\n{indent}static_assert({condition}, "of this layout");'
-        added = Replacement(self.declared, self.declared, line)
-        in_order = sorted([*self.replacements, added], key=lambda each: (each.start, each.end))
-        return replace(
-            self, replacements=tuple(in_order), conditions=tuple(dict.fromkeys((*self.conditions, condition)))
-        )
+        in_order = _in_order([*self.replacements, Replacement(self.declared, self.declared, line)])
+        conditions = tuple(dict.fromkeys((*self.conditions, condition)))
+        return replace(self, replacements=tuple(in_order), conditions=conditions)
 
     @property
     def new(self) -> str:
@@ -79,11 +77,18 @@ class Edit:
     @property
     def lines(self) -> tuple[ChangedLine, ...]:
         """The lines that change."""
-        return tuple(
-            ChangedLine(self.file, number, old, new.removesuffix("\n"))
-            for number, (old, new) in enumerate(self._pairs, 1)
-            if old != new
-        )
+        found, start = list[ChangedLine](), 0
+        for number, old in enumerate(self.text.split("\n"), 1):
+            inside = [
+                Replacement(each.start - start, each.end - start, each.new)
+                for each in self.replacements
+                if start <= each.start <= start + len(old)
+            ]
+            new = patched(old, inside)
+            if new != old:
+                found.append(ChangedLine(self.file, number, old, new.removesuffix("\n")))
+            start += len(old) + 1
+        return tuple(found)
 
     @property
     def runs(self) -> list[tuple[int, int, list[str]]]:
@@ -98,20 +103,6 @@ class Edit:
         return found
 
     @property
-    def _pairs(self) -> list[tuple[str, str]]:
-        """Each line as it was, and what becomes of it, which may be several lines."""
-        pairs, start = [], 0
-        for old in self.text.split("\n"):
-            inside = [
-                Replacement(each.start - start, each.end - start, each.new)
-                for each in self.replacements
-                if start <= each.start <= start + len(old)
-            ]
-            pairs.append((old, patched(old, inside)))
-            start += len(old) + 1
-        return pairs
-
-    @property
     def diff(self) -> str:
         """The change as a unified diff."""
         return unified(self.file, self.text, self.new)
@@ -120,22 +111,18 @@ class Edit:
         """Both edits as one; None if they are of different files or overlap."""
         if (other.file, other.text) != (self.file, self.text):
             return None
-        both = sorted({*self.replacements, *other.replacements}, key=lambda each: (each.start, each.end))
-        most = {
-            (each.start, each.end): each for each in sorted(both, key=lambda each: each.grows) if each.grows
-        }
+        both = _in_order({*self.replacements, *other.replacements})
+        growing = sorted((each for each in both if each.grows), key=lambda each: each.grows)
+        most = {(each.start, each.end): each for each in growing}
         both = [each for each in both if most.get((each.start, each.end), each) == each]
-        meet = any(one.end > two.start for one, two in pairwise(both))
-        return (
-            None
-            if meet
-            else replace(
-                self,
-                replacements=tuple(both),
-                unseen=tuple(sorted({*self.unseen, *other.unseen})),
-                names=tuple(dict.fromkeys((*self.names, *other.names))),
-                conditions=tuple(dict.fromkeys((*self.conditions, *other.conditions))),
-            )
+        if any(one.end > two.start for one, two in pairwise(both)):
+            return None
+        return replace(
+            self,
+            replacements=tuple(both),
+            unseen=tuple(sorted({*self.unseen, *other.unseen})),
+            names=tuple(dict.fromkeys((*self.names, *other.names))),
+            conditions=tuple(dict.fromkeys((*self.conditions, *other.conditions))),
         )
 
     def followed_by(self, other: Edit) -> Edit:
@@ -152,6 +139,10 @@ class Edit:
         return replace(self, replacements=tuple(replacements), names=names)
 
 
+def _in_order(replacements: Iterable[Replacement]) -> list[Replacement]:
+    return sorted(replacements, key=lambda each: (each.start, each.end))
+
+
 def unified(file: str, old: str, new: str) -> str:
     """A unified diff as git writes it: lines end with a line feed only, and a last one may have none."""
     before, after = _lines(old), _lines(new)
@@ -165,7 +156,8 @@ def _lines(text: str) -> list[str]:
 
 def patched(text: str, replacements: Iterable[Replacement]) -> str:
     """The text with all replacements made."""
-    in_order = sorted(replacements, key=lambda each: (each.start, each.end))
-    for each in reversed(in_order):  # of equal places the last one first: the texts stay in order
+    for each in reversed(
+        _in_order(replacements)
+    ):  # of equal places the last one first: the texts stay in order
         text = text[: each.start] + each.new + text[each.end :]
     return text

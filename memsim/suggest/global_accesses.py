@@ -204,12 +204,8 @@ def wider(analysis: Analysis) -> tuple[Wider, ...]:
 
 def _joined(analysis: Analysis, number: int) -> Wider | None:
     site = analysis.sites[number]
-    if (
-        site.space != "global"
-        or site.op not in JOINED
-        or not site.sectors
-        or site.sectors == site.ideal_sectors
-    ):
+    may_be_joined = site.space == "global" and site.op in JOINED
+    if not may_be_joined or not site.sectors or site.sectors == site.ideal_sectors:
         return None
     for times in (8, 4, 2):
         width = site.width * times

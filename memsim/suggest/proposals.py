@@ -11,7 +11,7 @@ the accesses as they are; splitting alone never saves any. It makes no edit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -110,11 +110,8 @@ def _of_array(analysis: Analysis, tile: Tile, arguments: Mapping[str, int]) -> I
         yield _advice(analysis, tile, None)
         return
     written = writing(analysis, tile, arguments)
-    views = (
-        []
-        if written is None
-        else [(each, _lines_of(analysis, tile, each, written)) for each in written.views]
-    )
+    whole = () if written is None else written.views
+    views = [(each, _lines_of(analysis, tile, each, whole)) for each in whole]
     seen = frozenset(line for _, lines in views for line in lines)
     unknown = (one for one in (analysis.sites[n] for n in tile.sites) if (one.file, one.line) not in seen)
     tiles_of_views = [_view(analysis, tile, each, lines) for each, lines in views]
@@ -135,9 +132,11 @@ def _view(analysis: Analysis, tile: Tile, one: Writing, lines: frozenset[tuple[s
     return view(analysis, tile, one.tile, element, lines, (part.first, end), part.carving)
 
 
-def _lines_of(analysis: Analysis, tile: Tile, one: Writing, whole: Writing) -> frozenset[tuple[str, int]]:
+def _lines_of(
+    analysis: Analysis, tile: Tile, one: Writing, whole: Sequence[Writing]
+) -> frozenset[tuple[str, int]]:
     """The lines whose accesses are of one view alone: that use it, or of functions that are given it."""
-    others = [each for each in whole.views if each is not one and each.tile != one.tile]
+    others = [each for each in whole if each is not one and each.tile != one.tile]
     sites = (analysis.sites[number] for number in tile.sites)
     found = {site.line for site in sites if site.file == one.file}
     return frozenset(
@@ -181,9 +180,8 @@ def _advice(analysis: Analysis, tile: Tile, written: Writing | None) -> Advice:
         if (wavefronts - costs[change].most) * LEAST_SAVED >= conflicts
         and fits(room + growth(tile, change), launch, chip)
     ]
-    return Advice(
-        tile, wavefronts, conflicts, least, _best_of_each_kind(helping, costs, tile, proposal), len(maps)
-    )
+    best = _best_of_each_kind(helping, costs, tile, proposal)
+    return Advice(tile, wavefronts, conflicts, least, best, len(maps))
 
 
 def _best_of_each_kind(

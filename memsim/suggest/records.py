@@ -250,9 +250,8 @@ class Records(PassedRecords):
         if first.stores:  # all of it, each once, and nothing else of the array meanwhile
             named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(first)})\b", between))
             each = sum(use.span for _, use in uses)
-            whole = (
-                len(always) == length == each and named == len(uses) and all(use.always for _, use in uses)
-            )
+            whole = len(always) == length == each and named == len(uses)
+            whole &= all(use.always for _, use in uses)
             kept = length - len(shorter)  # elements that are stored in any case, and are ahead of others
             whole &= all(not use.decided or place >= kept for place, use in uses)
             made = _made(uses, length, loaded=False, stored=True) if whole else None
@@ -273,13 +272,8 @@ class Records(PassedRecords):
         length = max(place for place, _ in alike) - low + 1
         changed = {place for place, use in alike if use.updates and use.always and not use.decided}
         whole = len(changed) == length if length > 1 else not self.is_scalar(first)
-        if (
-            not whole
-            or not first.always
-            or first.decided
-            or named != len(alike)
-            or any(use.span > 1 for _, use in alike)
-        ):
+        alone = named == len(alike) and all(use.span == 1 for _, use in alike)
+        if not whole or not first.always or first.decided or not alone:
             return None
         if interrupts(between) or not self._is_own(first):
             return None
@@ -291,14 +285,10 @@ class Records(PassedRecords):
         origin = self.pointers(use.function)[use.array]
         if not origin:
             return False
-        for rows, site in zip(self.before.requests_of_sites, self.before.sites, strict=True):
-            if site.op != "store" or not may_be(site, origin):
-                continue
-            for row in rows.tolist():
-                lanes = trace.addresses[row][trace.active[row]]
-                if len(np.unique(lanes)) < len(lanes):
-                    return False
-        return True
+        pairs = zip(self.before.requests_of_sites, self.before.sites, strict=True)
+        stored = (rows for rows, site in pairs if site.op == "store" and may_be(site, origin))
+        lanes = (trace.addresses[row][trace.active[row]] for rows in stored for row in rows.tolist())
+        return all(len(np.unique(each)) == len(each) for each in lanes)
 
 
 def _made(uses: list[tuple[int, ElementUse]], length: int, *, loaded: bool, stored: bool) -> MovedRecord:

@@ -122,30 +122,20 @@ class _Retiled(Places):
             divisors = {text[each.start(1) : _end(text, each)] for each in _DIVISOR.finditer(text)}
             for wide in sorted(divisors):
                 if most and not re.search(r"threadIdx|blockIdx", wide + most):
-                    yield _Division(
-                        wide, f"({factor(most)} + {TILE}_wide - 1) / {TILE}_wide", "", {}, "x", most
-                    )
-            if not divisors and not whole:
-                yield from (
-                    _Division(
-                        "gridDim.x * blockDim.x",
-                        f"gridDim.{axis}",
-                        ELEMENT,
-                        {f"blockIdx.{axis}": ROW},
-                        f"x{axis}",
-                    )
-                    for axis in "yz"
-                    if f"blockIdx.{axis}" in text
-                )
+                    high = f"({factor(most)} + {TILE}_wide - 1) / {TILE}_wide"
+                    yield _Division(wide, high, "", {}, "x", most)
+            for axis in "yz" if not divisors and not whole else "":
+                if f"blockIdx.{axis}" in text:
+                    rows = {f"blockIdx.{axis}": ROW}
+                    yield _Division("gridDim.x * blockDim.x", f"gridDim.{axis}", ELEMENT, rows, f"x{axis}")
             return
         column, wide, holds = "threadIdx.x", "blockDim.x", ""
         if stride is not None:
             column, loop = stride
             wide, by = (self._plain(each, place) or "threadIdx" for each in (loop.end, loop.step))
             holds = "" if by == "blockDim.x" else f" && blockDim.x == {by}"
-            if (self._plain(loop.start, place) or "").strip("()") != "threadIdx.x" or re.search(
-                r"threadIdx|blockIdx", wide + by
-            ):
+            begins = (self._plain(loop.start, place) or "").strip("()")
+            if begins != "threadIdx.x" or re.search(r"threadIdx|blockIdx", wide + by):
                 return
         axes = [axis for axis in "xyz" if f"blockIdx.{axis}" in text]
         for axis in axes:

@@ -82,10 +82,8 @@ class _Turns(Records):
         """The record collected, and stored with that of another iteration."""
         name = f"{record.uses[0][1].array}_in_turn{number}".replace(".", "_")
         start, last = with_pragmas(self.text, loop.start_byte), record.uses[-1][1].statement.end_byte
-        lines, alone = (
-            f"\n{self.indent(start)}",
-            loop.parent is None or loop.parent.type != "compound_statement",
-        )
+        lines = f"\n{self.indent(start)}"
+        alone = loop.parent is None or loop.parent.type != "compound_statement"
         opening = f"auto {name} = in_turn<{record.length}>({record.uses[0][1].base});{lines}"
         closing = f"{lines}{name}.close();"
         yield Replacement(start, start, f"{{ {opening}" if alone else opening)

@@ -151,10 +151,8 @@ class Suggestions:
     @property
     def order(self) -> Callable[[Analysis], tuple[int, int]]:
         """Sort key of the kernels that were replayed, the quickest first."""
-        ways: list[Proof | Remapped] = [*self.tried, *self.remapped]
-        if self.proof is not None:
-            ways.append(self.proof)
-        return quickest_first(each.analysis for each in ways)
+        ways = (*self.tried, *self.remapped, self.proof)
+        return quickest_first(each.analysis for each in ways if each is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """The records as plain values: what `--json` prints."""

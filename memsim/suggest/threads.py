@@ -69,10 +69,7 @@ class Renumbering:
     @property
     def wavefronts(self) -> tuple[int, int]:
         """Wavefronts of all shared accesses, before and after."""
-        before, after = (
-            sum(site.wavefronts or 0 for site in each.sites) for each in (self.before, self.after)
-        )
-        return before, after
+        return total(self.before, "wavefronts"), total(self.after, "wavefronts")
 
     @property
     def name(self) -> str:
@@ -328,9 +325,8 @@ def is_each_alone(before: Analysis, job: Job) -> bool:
     """Whether threads neither wait for each other nor share memory, in a launch that is known as a whole."""
     trace = before.trace
     shared = any(site.space == "shared" for site in trace.sites)
-    together = any(
-        each.search(text) for _, text, _, _ in trace.listing for each in (BETWEEN_LANES, _TOGETHER)
-    )
+    both = BETWEEN_LANES, _TOGETHER
+    together = any(each.search(text) for _, text, _, _ in trace.listing for each in both)
     return not shared and not together and trace.blocks_replayed == job.launch.blocks
 
 
@@ -366,11 +362,8 @@ def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str
     body = body_of(code, before.trace.kernel)
     variables = {name.partition(".")[0] for name in instead}
     places = list(re.finditer(rf"\b({'|'.join(sorted(variables))})\b(?:\s*\.\s*([xyz])\b)?", code))
-    if (
-        not body[1]
-        or {match[1] for match in places} != variables
-        or any(match[2] is None for match in places)
-    ):
+    unseen = {match[1] for match in places} != variables or any(match[2] is None for match in places)
+    if unseen or not body[1]:
         return None
     kernels = _kernels(code)
     own = places if len(kernels) == 1 else [match for match in places if _is_in(match, [body])]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,9 +94,7 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
         for number, site in enumerate(analysis.sites)
         if site.space == "shared" and name in site.array.split("|") and not is_elsewhere(number)
     ]
-    widths = [analysis.sites[number].width for number in sites]
-    none = np.zeros(0, np.int64)
-    rows = np.concatenate([analysis.requests_of_sites[number] for number in sites] or [none])
+    accesses = _accesses(analysis, sites, first, first + size)
     texts = trace.sources.values()
     known = {**macros, **{k: v for text in texts for k, v in template_constants(text, trace.kernel).items()}}
     types = {k: v for text in texts for k, v in type_sizes(text, trace.kernel).items()}
@@ -112,16 +111,25 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
         shape=shape,
         constants=known,
         types=types,
-        sites=tuple(sites),
-        rows=rows,
         copies=_copies(analysis, first, first + size),
-        width=max(widths, default=1),
-        narrowest=min(widths, default=1),
         declared=element,
-        used=_used(analysis, rows) - first if all_places_known else size,
-        why_not=_why_not(analysis, sites, rows, first, first + size),
+        used=_used(analysis, accesses["rows"]) - first if all_places_known else size,
         array=name,
+        **accesses,
     )
+
+
+def _accesses(analysis: Analysis, sites: list[int], first: int, end: int) -> dict[str, Any]:
+    """What a tile at [first, end) says of the rows of the analysis that touch it."""
+    widths = [analysis.sites[number].width for number in sites]
+    rows = np.concatenate([np.zeros(0, np.int64), *(analysis.requests_of_sites[number] for number in sites)])
+    return {
+        "sites": tuple(sites),
+        "rows": rows,
+        "width": max(widths, default=1),
+        "narrowest": min(widths, default=1),
+        "why_not": _why_not(analysis, sites, rows, first, end),
+    }
 
 
 def view(
@@ -137,8 +145,6 @@ def view(
     part: the first byte, and the end.
     """
     sites = [n for n in tile.sites if (analysis.sites[n].file, analysis.sites[n].line) in lines]
-    widths = [analysis.sites[number].width for number in sites]
-    rows = np.concatenate([np.zeros(0, np.int64), *(analysis.requests_of_sites[number] for number in sites)])
     places = [(site.file, site.line) in lines for site in analysis.trace.sites]
     first, end = part
     return replace(
@@ -146,16 +152,12 @@ def view(
         name=name,
         first=tile.first + first,
         size=end - first,
-        sites=tuple(sites),
-        rows=rows,
         copies=tile.copies[np.array(places, np.bool_)[analysis.trace.site[tile.copies]]],
-        width=max(widths, default=1),
-        narrowest=min(widths, default=1),
         declared=element,
         used=min(max(tile.used - first, 0), end - first),
         lines=lines,
         carving=carving,
-        why_not=_why_not(analysis, sites, rows, tile.first + first, tile.first + end),
+        **_accesses(analysis, sites, tile.first + first, tile.first + end),
     )
 
 
