@@ -8,12 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from memsim.source.syntax import Tree, is_fragment, parse_declarations
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from memsim.source.syntax import Node, Tree, is_fragment, parse_declarations
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 _DEVICE = re.compile(

@@ -8,15 +8,10 @@ that a compiler would deduce are not handled.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from memsim.source.kernels import template_parameters
-from memsim.source.nodes import function_name, outside
-from memsim.source.syntax import Tree
+from memsim.source.syntax import Node, Tree, function_name, outside
 from memsim.source.text import split
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _LEVELS = 4
 _DEFINE = re.compile(rb"[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)")

@@ -12,13 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from memsim.source.syntax import Tree, has_parser, is_fragment, parse, parse_declarations, place_of
+from memsim.source.syntax import Node, Tree, has_parser, is_fragment, parse, parse_declarations, place_of
 from memsim.source.text import NO_CODE, split
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _KEPT_OUT = re.compile(r"\b(?:__restrict__|__restrict|restrict|__grid_constant__)\b")
 #: What ends a declaration in front of another.

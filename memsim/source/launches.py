@@ -11,13 +11,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from memsim.source.bindings import function_around, names_of_templates, substitute_names, template_values
 from memsim.source.expressions import Formula, Number, evaluate, open_names
 from memsim.source.kernels import kernels
-from memsim.source.nodes import walk
-from memsim.source.syntax import Tree, macro_calls, macros, parse, place_of
+from memsim.source.syntax import Node, Tree, macro_calls, macros, parse, place_of, walk
 from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import (
     changes,
@@ -29,10 +27,6 @@ from memsim.source.values import (
     variables,
     without_excluded_branches,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
 
 # Names that are local to a function; PyTorch's macros call any type scalar_t, apex's scalar_t_0.
 _LOCAL = re.compile(r"\bauto\s+(\w+)|\b(?:constexpr|const)\b[^;=({]*?\b(\w+)\s*[={]|\b(scalar_t\w*)")

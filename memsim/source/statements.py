@@ -13,13 +13,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from memsim.source.syntax import parse
+from memsim.source.syntax import Node, parse
 from memsim.source.text import without_comments
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 #: Nodes whose children are statements, and which are none themselves.
 _CONTAINERS = frozenset(

@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.api.sanitizing import sanitize_job
 from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.sanitizer.hazards import RACE
-from memsim.source.nodes import walk
+from memsim.source.syntax import Node, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
@@ -30,9 +29,6 @@ from memsim.suggest.threads import Remapped, replayed
 from memsim.suggest.tile_copies import NOTHING, STAYS, TileCopies, TileStore, assigned, declarators, is_in
 from memsim.time.behind_l1 import WARM
 from memsim.time.quick_estimate import estimate
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 COPIED = "asynchronous copies to shared memory"
 AHEAD = "the next tile copied while one is used"

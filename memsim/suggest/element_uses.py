@@ -8,21 +8,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
-from memsim.source.nodes import arguments_of, function_name, outside, walk
+from memsim.source.syntax import Node, arguments_of, function_name, outside, walk
 from memsim.source.values import changes, constants, initializers
 from memsim.suggest.c_text import EFFECT, distance, factor, names_in, plus, substituted
 from memsim.suggest.footprints import Footprints, may_be_left_out, moves, without_stores
 from memsim.suggest.kernel_tree import KernelTree, Vector
 from memsim.suggest.prove import source_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 MOST = 32  # elements of a record
 #: What lets others see, or change, elements while a thread holds them.

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
-from memsim.source.nodes import walk
+from memsim.source.syntax import Node, walk
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.caller_layout import CallerLayout, array_of, is_given_once
 from memsim.suggest.edit import Edit, Replacement
@@ -27,9 +26,6 @@ from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.threads import Remapped, replayed
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 MOST_FIELDS = 256
 MOST_TOGETHER = 64  # fields, a bit for each

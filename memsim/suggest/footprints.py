@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import chain, product
-from typing import TYPE_CHECKING
 
-from memsim.source.nodes import (
+from memsim.source.syntax import (
+    Node,
+    Tree,
     arguments_of,
     bare,
     body_of,
@@ -22,16 +23,13 @@ from memsim.source.nodes import (
     function_name,
     outside,
     parameters_of,
+    parse,
     plain_name,
     walk,
 )
-from memsim.source.syntax import Tree, parse
 from memsim.source.values import changes, initializers, value_of
 from memsim.suggest.classes import Class, class_of
 from memsim.suggest.loops import LEAVES, loop_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 MOST = 64  # elements that are told apart
 DEPTH = 8  # of calls in calls

@@ -5,19 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from memsim.analysis import Analysis
 from memsim.arch.units import WORD
 from memsim.job import Job
 from memsim.source.elements import type_sizes
 from memsim.source.kernels import template_arguments
-from memsim.source.nodes import (
-    arguments_of,
-    assignment_to,
-    function_name,
-    outside,
-    walk,
-)
+from memsim.source.syntax import Node, arguments_of, assignment_to, function_name, outside, walk
 from memsim.source.text import split
 from memsim.source.values import constants, value_of
 from memsim.suggest.c_text import names_in
@@ -26,11 +20,6 @@ from memsim.suggest.index_ends import WHOLE, Indices, NotKnown, Test
 from memsim.suggest.index_sums import IndexSum, Product
 from memsim.suggest.kernel_tree import KernelTree, declared_types
 from memsim.suggest.prove import integer_arguments, macros_of, source_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
-    from memsim.analysis import Analysis
 
 QUALIFIERS = re.compile(r"\b(?:const|__restrict(?:__)?)\b|\*")
 _SHARED = re.compile(r"\b__shared__\b[^;=]*?\b(\w+)\s*\[")

@@ -9,14 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from memsim.source.nodes import arguments_of, bare, body_of, outside, walk
-from memsim.source.syntax import Tree
+from memsim.source.syntax import Node, Tree, arguments_of, bare, body_of, outside, walk
 from memsim.suggest.index_sums import ONE, ZERO, Atom, IndexSum, operation
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _BUILT_IN = re.compile(r"(threadIdx|blockIdx|blockDim|gridDim)\.([xyz])")
 WHOLE = re.compile(r"(?!.*\b(?:char|short)\b).*\b(?:int|unsigned|uint|long|u?int(?:32|64)_t|size_t|auto)\b")

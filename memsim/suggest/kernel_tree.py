@@ -10,24 +10,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.files import read_text
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import parameters
-from memsim.source.nodes import body_of, outside, parameters_of, walk
-from memsim.source.syntax import Tree, parse
+from memsim.source.syntax import Node, Tree, body_of, outside, parameters_of, parse, walk
 from memsim.source.text import bracket_end, without_comments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.macros import expanded
 from memsim.suggest.prove import source_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
 
 DEVICE = Path(__file__).parent / "device"
 LIBRARY = ""  # a file that no edit changes

@@ -7,14 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from memsim.source.syntax import Tree
+from memsim.source.syntax import Node, Tree
 from memsim.source.text import split
 from memsim.source.values import changes, value_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 #: What leaves a loop, or an iteration of it, before its end.
 LEAVES = re.compile(r"\b(?:return|break|continue|goto)\b")

@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from memsim.analysis import BADLY_COALESCED, Analysis
 from memsim.job import Job
-from memsim.source.nodes import arguments_of, bare, walk
+from memsim.source.syntax import Node, arguments_of, bare, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement, patched
@@ -24,9 +23,6 @@ from memsim.suggest.prove import is_the_same
 from memsim.suggest.records import NAME as RECORDS
 from memsim.suggest.records import record_edits
 from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, replayed, total
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 NAME = "elements of the grid numbered along rows"
 PREFIX = "numbered"

@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from memsim.source.nodes import arguments_of, walk
+from memsim.source.syntax import Node, arguments_of, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.element_uses import SHARED_BY_OTHERS, ElementUse, ElementUses, MovedRecord
 from memsim.suggest.footprints import AccessedElements, may_be_left_out
 from memsim.suggest.loops import LEAVES, loop_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 
 class PassedRecords(ElementUses):

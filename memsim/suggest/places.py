@@ -11,20 +11,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
-from memsim.source.nodes import body_of, walk
+from memsim.source.syntax import Node, body_of, walk
 from memsim.source.text import bracket_end
 from memsim.source.values import DEFINE, changes, initializers, value_of
 from memsim.suggest.c_text import EFFECT, NAME, names_in, substituted
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.loops import LEAVES, LoopHead, loop_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 #: The names of a tile, and of what is accessed in it.
 TILE, COLUMN, ROW = "staged", "staged_column", "staged_row"

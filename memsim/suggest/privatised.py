@@ -11,21 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts
 from memsim.arch.units import WARP
 from memsim.job import Job
-from memsim.source.nodes import arguments_of, walk
+from memsim.source.syntax import Node, arguments_of, walk
 from memsim.source.values import constants
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.proposals import shared_end
 from memsim.suggest.threads import Remapped, replayed
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 MOST = 4096  # elements of which there are copies
 _WIDTHS: Mapping[str, int] = {

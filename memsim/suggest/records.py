@@ -15,14 +15,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memsim.analysis import Analysis
 from memsim.arch.units import WARP
 from memsim.job import Job
-from memsim.source.nodes import outside
+from memsim.source.syntax import Node, outside
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
@@ -41,9 +40,6 @@ from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.loops import LEAVES
 from memsim.suggest.passed_records import PassedRecords
 from memsim.suggest.threads import Remapped, replayed
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 DOUBLE = 8  # bytes of the widest element that is a number
 STATIC_BYTES = 48 * 1024  # of shared memory that a block may declare

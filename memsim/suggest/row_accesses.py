@@ -9,19 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.job import Job
-from memsim.source.nodes import assignment_to, outside, walk
+from memsim.source.syntax import Node, assignment_to, outside, walk
 from memsim.source.values import changes, initializers
 from memsim.suggest.c_text import EFFECT, distance, names_in, substituted
 from memsim.suggest.footprints import changes_of, may_be_left_out
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.loops import STEP, loop_of
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _STEPS = ("update_expression", "assignment_expression")
 MOST = 8  # elements of an iteration

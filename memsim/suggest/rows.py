@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.arch.units import WARP, WORD
 from memsim.job import Job
-from memsim.source.nodes import outside
+from memsim.source.syntax import Node, outside
 from memsim.source.values import initializers
 from memsim.suggest.c_text import distance, names_in, substituted
 from memsim.suggest.edit import Edit, Replacement
@@ -29,9 +28,6 @@ from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.proposals import shared_end
 from memsim.suggest.row_accesses import OTHER_LOOPS, WIDEST, WIDTHS, RowAccess, RowAccesses
 from memsim.suggest.threads import Remapped, replayed
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 PREFIX = "row_of_thread"
 WORD_OF_PADDING = 4  # bytes behind each row of the tile, which the banks of neighbouring rows differ by

@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.expressions import evaluate
 from memsim.source.kernels import template_constants
+from memsim.source.syntax import Node
 from memsim.source.values import constants, initializers
 from memsim.suggest.c_text import distance, factor, names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import integer_arguments, is_the_same, macros_of, source_of, with_whole_numbers
 from memsim.suggest.threads import Remapped, replayed
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 NAME = "threads of a reduction side by side"
 _INTEGER = re.compile(r"\b(?:unsigned|signed|char|short|u?int|long|u?int\d+_t|size_t)\b")

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.job import Job
+from memsim.source.syntax import Node
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
@@ -23,9 +23,6 @@ from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.prove import is_the_same
 from memsim.suggest.records import Records, interrupts
 from memsim.suggest.threads import Remapped, replayed
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 NAME = "elements stored in turn, those of two iterations by each half of a warp"
 PREFIX = "stored_in_turn"

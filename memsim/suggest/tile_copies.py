@@ -13,19 +13,14 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
-from memsim.source.nodes import arguments_of, bare, parameters_of, walk
+from memsim.source.syntax import Node, arguments_of, bare, parameters_of, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.kernel_tree import KernelTree
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
 
 _NO_TYPE = re.compile(
     r"\b(?:(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)|extern|static|const|__shared__)|\w*restrict\w*|\*"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source.nodes import walk
-from memsim.source.syntax import parse
+from memsim.source.syntax import parse, walk
 from memsim.suggest.loops import LoopHead, loop_of
 
 

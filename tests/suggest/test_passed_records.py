@@ -10,8 +10,7 @@ import pytest
 from memsim.api.kernel_file import KernelFile
 from memsim.job import Job
 from memsim.launch import Launch
-from memsim.source.nodes import walk
-from memsim.source.syntax import parse
+from memsim.source.syntax import parse, walk
 from memsim.suggest.footprints import AccessedElements, Footprints
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
