@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from memsim.analysis.sites import rows_of_trace
-from memsim.analysis.swap_costs import counts_of_rows
+from memsim.analysis.sites import counts_of_rows, rows_of_trace
 from memsim.analysis.totals import totals_of
 from memsim.analysis.verdict import Phrase, phrases_in, verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch

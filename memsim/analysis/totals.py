@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from memsim.analysis.swap_costs import LOOP
+from memsim.analysis.sites import LOOP
 from memsim.arch import Arch
 from memsim.counts import Count, Range, SiteCounts, total
 from memsim.instruction import condition_of, guard_of, opcode_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from textwrap import wrap
@@ -22,6 +23,26 @@ if TYPE_CHECKING:
     from memsim.doctor import Tool
 
 NARROWEST = 30  # columns of a story
+HEAD = """\
+# What `memsim check` guards, against the counts in memsim-baseline.toml.
+# memsim baseline   writes that file
+# memsim check      fails if an access costs more than before, and names kernels that no target guards
+#
+# A target is a program, each launch of which is counted, or a kernel; `memsim list FILE` shows how a
+# file's kernels are launched.
+#
+#   [[targets]]
+#   command = "./app --size 1024"
+#
+#   [[targets]]
+#   file = "src/scale.cu"
+#   kernel = "scale"
+#   grid = [8]
+#   block = [128]
+#   args = ["f32[1024]", "2.0"]
+
+budgets = ["baseline"]
+"""
 
 
 @click.command("list")
@@ -112,7 +133,7 @@ def init(folder: Path, as_json: bool) -> None:
 
     An existing memsim.toml is not changed.
     """
-    from memsim.targets.first import first_project
+    from memsim.captured.saved_launch import LAUNCH, is_launch
     from memsim.targets.project import OWN_FILE
 
     path = folder / OWN_FILE
@@ -120,11 +141,15 @@ def init(folder: Path, as_json: bool) -> None:
         raise MemsimError(
             "the file already exists", file=str(path), hint="add targets to it by hand: see docs/ci.md"
         )
-    text, targets = first_project(folder)
-    write_text(path, text, "the project")
+    saved = [file.relative_to(folder) for file in sorted(folder.rglob(LAUNCH)) if is_launch(file)]
+    tables = (
+        f"[[targets]]\nname = {json.dumps(file.parent.as_posix())}\nfile = {json.dumps(file.as_posix())}\n"
+        for file in saved
+    )
+    write_text(path, "\n".join([HEAD, *tables]), "the project")
     following = (
         "next: run memsim baseline, commit both files, and run memsim check in CI"
-        if targets
+        if saved
         else f"next: write a target in {path}, and run memsim baseline"
     )
-    say_written(f"wrote {path}: {count(targets, 'target')}", [path], [following], as_json=as_json)
+    say_written(f"wrote {path}: {count(len(saved), 'target')}", [path], [following], as_json=as_json)

@@ -1,23 +1,192 @@
 """Compares two analyses line by line and in total, differences first: kernels, revisions of one, or a saved
 analysis and a fresh one.
+
+Rows are identified by the code of their statement and their order, never by line number
+(`memsim.guard.statement_rows`). They are matched in this order: same code and kind of access; same code with
+another width or array; code that is a part of the other's; same kind of access in similar code; and the same
+access of an array in other code between the same neighbours. An unmatched row is new or has vanished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from fractions import Fraction
 from typing import Any
 
 import msgspec
 
 from memsim.analysis import SCHEMA, Analysis, SiteCounts
+from memsim.counts import COST
 from memsim.errors import MemsimError, shown
 from memsim.estimated_time import EstimatedTime, time_change
-from memsim.guard.baseline import describe_launch, launch_of
-from memsim.guard.changes import Change, SitePair, align, change_of
-from memsim.guard.outcome import CHANGED, IMPROVED, NEW, UNKNOWN, VANISHED, WORSE
-from memsim.guard.statement_rows import rows_by_statement
+from memsim.guard.baseline import COUNTS, describe_launch, launch_of
+from memsim.guard.outcome import CHANGED, IMPROVED, NEW, UNKNOWN, VANISHED, WORSE, QuantityChange
+from memsim.guard.quantities import excess
+from memsim.guard.statement_rows import is_within, regroup_rows, rows_by_statement, squeeze_code
 from memsim.launch import Launch, Natural, Positive
+
+# Lines of code with at least this similarity (difflib's ratio) count as one edited line.
+ALIKE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class SitePair:
+    """One access before and now; `before` None: it is new, `now` None: it has vanished."""
+
+    before: SiteCounts | None
+    now: SiteCounts | None
+
+
+# From the strictest criterion to the loosest.
+KEYS: tuple[Callable[[SiteCounts], Hashable], ...] = (
+    lambda site: (squeeze_code(site.statement), site.op, site.space, site.width, site.array),
+    lambda site: (squeeze_code(site.statement), site.op, site.space, site.array),
+    lambda site: (squeeze_code(site.statement), site.op, site.space),
+)
+
+
+def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[SitePair]:
+    """Pairs in the order of `now`, followed by vanished rows in the order of `before`.
+
+    Rows of one side that together are one of the other are one row.
+    """
+    before, now = regroup_rows(before, now)
+    partner: dict[int, int] = {}  # index in `now` -> index in `before`
+    old, new = list(range(len(before))), list(range(len(now)))
+    for key in KEYS:
+        waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+        for i in old:
+            waiting[key(before[i])].append(i)
+        for j in new:
+            if waiting[key(now[j])]:
+                partner[j] = waiting[key(now[j])].popleft()
+        old, new = _left(old, partner.values()), _left(new, partner)
+    for may_be in (_same_code, _same_array, _same_kind):
+        pairs_of_code = ((j, i) for j in new for i in old if may_be(before[i], now[j]))
+        partner |= _closest(before, now, pairs_of_code, 0 if may_be is _same_code else ALIKE)
+        old, new = _left(old, partner.values()), _left(new, partner)
+    partner |= _closest(before, now, list(_at_one_place(before, now, partner, old, new)), 0)
+    old = _left(old, partner.values())
+    pairs = [SitePair(before[partner[j]] if j in partner else None, now[j]) for j in range(len(now))]
+    return pairs + [SitePair(before[i], None) for i in old]
+
+
+def _left(indexes: list[int], taken: Iterable[int]) -> list[int]:
+    gone = set(taken)
+    return [i for i in indexes if i not in gone]
+
+
+def _same_kind(before: SiteCounts, now: SiteCounts) -> bool:
+    return (before.op, before.space) == (now.op, now.space)
+
+
+def _same_code(before: SiteCounts, now: SiteCounts) -> bool:
+    return _same_array(before, now) and (
+        is_within(before.statement, now.statement) or is_within(now.statement, before.statement)
+    )
+
+
+def _same_array(before: SiteCounts, now: SiteCounts) -> bool:
+    return _same_kind(before, now) and before.array == now.array
+
+
+def _closest(
+    before: Sequence[SiteCounts], now: Sequence[SiteCounts], pairs: Iterable[tuple[int, int]], least: float
+) -> dict[int, int]:
+    """Of pairs (index in `now`, in `before`) the most similar first, if they are similar enough."""
+    scored = []
+    for j, i in pairs:
+        ratio = SequenceMatcher(None, before[i].statement, now[j].statement, autojunk=False).ratio()
+        scored.append((-ratio, j, i))
+    partner: dict[int, int] = {}
+    for ratio, j, i in sorted(scored):
+        if -ratio >= least and j not in partner and i not in partner.values():
+            partner[j] = i
+    return partner
+
+
+def _at_one_place(
+    before: Sequence[SiteCounts],
+    now: Sequence[SiteCounts],
+    partner: Mapping[int, int],
+    old: list[int],
+    new: list[int],
+) -> Iterator[tuple[int, int]]:
+    """Pairs of the same access of an array between the same matched neighbours."""
+    for j in new:
+        above = max((other for other in partner if other < j), default=None)
+        below = min((other for other in partner if other > j), default=None)
+        first = -1 if above is None else partner[above]
+        last = len(before) if below is None else partner[below]
+        yield from ((j, i) for i in old if first < i < last and _same_array(before[i], now[j]))
+
+
+# A row is worse if one of these counts is higher, or its excess over the ideal, whatever the others do.
+COSTS = ("instructions", "requests", "wavefronts", "conflicts", "ways", "sectors", "lines")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """kind: one of those in `memsim.guard.outcome`. figures: the counts that differ. reason: in words."""
+
+    kind: str
+    figures: tuple[QuantityChange, ...]
+    reason: str = ""
+
+
+def change_of(pair: SitePair) -> Change | None:
+    """The change of the access; None if it is unchanged, as far as is known."""
+    before, now = pair.before, pair.now
+    figures, reason = tuple(differing_counts(pair)), "; ".join(_edits(pair))
+    if before is None or now is None:
+        telling = [COST[site.space] for site in (before, now) if site is not None]
+        told = tuple(figure for figure in figures if figure.quantity in telling)
+        return Change(NEW if before is None else VANISHED, told)
+    if before.unresolved is not None and now.unresolved is not None:
+        said = f"{reason}; it could not be analyzed then and cannot now"
+        return Change(UNKNOWN, (), said) if reason else None
+    if now.unresolved is not None:
+        return Change(WORSE, figures, f"it can no longer be analyzed: {now.unresolved}")
+    if before.unresolved is not None:
+        return Change(IMPROVED, figures, f"it could not be analyzed: {before.unresolved}")
+    costs = [figure for figure in figures if figure.quantity in COSTS]
+    if any((figure.now or 0) > (figure.was or 0) for figure in costs):
+        return Change(WORSE, figures, reason)
+    was, is_now = excess(before), excess(now)
+    if was is not None and is_now is not None and is_now > was:  # fewer lanes or bytes use as much
+        return Change(WORSE, (*figures, QuantityChange("excess", was, is_now, was)), reason)
+    if costs:
+        return Change(IMPROVED, figures, reason)
+    return Change(CHANGED, figures, reason) if figures or reason else None
+
+
+def differing_counts(pair: SitePair) -> Iterator[QuantityChange]:
+    """The counts that differ, with the old one as the limit; all counts of an unmatched access."""
+    for name, field in COUNTS.items():
+        was, now = (
+            None if site is None or getattr(site, field) is None else Fraction(getattr(site, field))
+            for site in (pair.before, pair.now)
+        )
+        if was != now:
+            yield QuantityChange(name, was, now, was)
+
+
+def _edits(pair: SitePair) -> Iterator[str]:
+    """What changed about the access itself."""
+    before, now = pair.before, pair.now
+    if before is None or now is None:
+        return
+    if before.width != now.width:
+        yield f"it was {before.width} B per lane and is now {now.width} B"
+    if before.array != now.array:
+        yield f"its array was {before.array or 'unknown'}"
+    parts = is_within(before.statement, now.statement) or is_within(now.statement, before.statement)
+    if before.statement != now.statement and not parts:
+        yield f"its code was: {before.source or 'unknown'}"
+
 
 # Kinds of differences, the most important first.
 ORDER = (WORSE, NEW, VANISHED, UNKNOWN, IMPROVED, CHANGED)

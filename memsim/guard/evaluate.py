@@ -11,7 +11,7 @@ from memsim.analysis import Analysis, Range, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.baseline import WRITE_IT, Entry, launch_of, read_of
 from memsim.guard.budget import BASELINE, TIME, WHOLE, Budget, check_certain, cycles_of, figure_name
-from memsim.guard.changes import SitePair, align, change_of
+from memsim.guard.comparison import SitePair, align, change_of
 from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Finding, QuantityChange
 from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector

@@ -6,7 +6,7 @@ often it goes round depends on when the others store.
 
 Loops of a load and a compare-and-swap on shared memory ptxas makes of an atomic that no chip has. How often
 such a loop goes round depends on other lanes and warps, but nothing else does: it ends with its update made.
-What that costs is in `memsim.analysis.swap_costs`.
+What that costs is in `memsim.analysis.sites`.
 
 A load does not read a store to which every way leads through a barrier of the whole block from which none
 leads back to the load. So the data of tiles need not be known where a kernel made a tensor map before.

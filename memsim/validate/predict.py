@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memsim.analysis.swap_costs import LANES, LOOP, ranges_of_sites
+from memsim.analysis.sites import LANES, LOOP, ranges_of_sites
 from memsim.arch import SM_90, Arch
 from memsim.arch.units import WARP
 from memsim.counts import Count, Range, total

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.analysis import SiteCounts
-from memsim.guard.changes import align, change_of
-from memsim.guard.comparison import ORDER, Side, compare, compare_all
+from memsim.guard.comparison import ORDER, Side, align, change_of, compare, compare_all
 from tests.guard.test_select import SITE
 
 
