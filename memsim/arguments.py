@@ -46,13 +46,10 @@ def read_arguments(
 ) -> list[Value]:
     """One value for each parameter of the kernel.
 
-    Args:
-        texts: in the kernel's order; values that are not text are returned as they are.
-        parameters: by name, in the same order.
-        folder: the folder that names of `.npy` files are relative to.
-        where: the source of the texts, in errors.
-        types: of the parameters in C, "" where unknown; for errors.
-        kernel: its mangled name, which tells whether it takes accessors of PyTorch.
+    texts: in the kernel's order; values that are not text are returned as they are. parameters: by name, in
+    the same order. folder: that names of `.npy` files are relative to. where: the source of the texts, in
+    errors. types: of the parameters in C, "" where unknown; for errors. kernel: its mangled name, which tells
+    whether it takes accessors of PyTorch.
 
     Raises:
         MemsimError: too few or too many, or one that its parameter cannot take.

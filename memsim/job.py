@@ -46,21 +46,14 @@ class KernelProvider(Protocol):
 class Job:
     """One launch of one kernel.
 
-    Attributes:
-        kernel: a loaded kernel or its provider, or a source of a trace without a kernel.
-        launch: grid, block and dynamic shared memory.
-        args: in the kernel's order: values, or texts for `memsim.arguments`.
-        blocks: replay only so many blocks, spread evenly over the grid; None for all.
-        max_steps: instructions after which a chunk of blocks counts as an endless loop; None for the default.
-            It
-            only decides whether there is a trace.
-        allow_out_of_bounds: count a load outside of every array, whose value is then unknown, instead of
-            raising an error.
-        arch: the chip to compile for, and whose rules to use.
-        name: in budgets, the baseline and reports.
-        size: for a kernel of the catalogue the problem size by name, else empty.
-        where: the source of `args`, in errors.
-        uncertain: assumptions about the launch, in words.
+    kernel: a loaded kernel or its provider, or a source of a trace without a kernel. args: in the kernel's
+    order: values, or texts for `memsim.arguments`. blocks: replay only so many, spread evenly over the grid;
+    None for all. max_steps: instructions after which a chunk of blocks counts as an endless loop; None for
+    the default. It only decides whether there is a trace. allow_out_of_bounds: count a load outside of every
+    array, whose value is then unknown, instead of raising an error. arch: the chip to compile for, and whose
+    rules to use. name: in budgets, the baseline and reports. size: for a kernel of the catalogue the problem
+    size by name, else empty. where: the source of `args`, in errors. uncertain: assumptions about the launch,
+    in words.
     """
 
     kernel: KernelProvider | TraceSource

@@ -128,11 +128,7 @@ def _module_once(
 
 
 def _only_kernel(module: Module, file: str) -> str:
-    """The one kernel of a file that has one.
-
-    Raises:
-        MemsimError: it has none, or several.
-    """
+    """The one kernel of a file that has one."""
     if len(module) == 1:
         return module.kernels[0]
     if not module.kernels:

@@ -69,11 +69,7 @@ class Module:
         return Kernel(entry, machine, {**sources, **machine.own_source}, self.notes, given=self.given)
 
     def _instance(self, name: str, error: MemsimError) -> Kernel:
-        """The instance of a template that `name` is, made now.
-
-        Raises:
-            MemsimError: it is none, or does not compile.
-        """
+        """The instance of a template that `name` is, made now."""
         from memsim.names.demangle import demangle, plain_name
 
         plain = plain_name(name)
@@ -293,11 +289,7 @@ def _from_source(
 
 
 def _from_ptx(text: str, path: Path | None, arch: str) -> Module:
-    """What an assembler makes of PTX.
-
-    Raises:
-        MemsimError: none is installed, or it rejects the text.
-    """
+    """What an assembler makes of PTX."""
     from memsim.compile.assemble import target_of
     from memsim.compile.compile_cache import assemble_cached
     from memsim.sass.machine_code import read_module

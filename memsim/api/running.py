@@ -340,11 +340,7 @@ def blocks_of(job: Job) -> np.ndarray | None:
 
 
 def _kernel_of(kernel: object) -> Kernel:
-    """What can be launched: a kernel, or the only one of a module.
-
-    Raises:
-        MemsimError: it is a module with several, a name, or something else.
-    """
+    """What can be launched: a kernel, or the only one of a module."""
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, Module):

@@ -245,11 +245,7 @@ def _kernel(document: LaunchDocument, path: Path) -> Kernel:
 
 
 def _beside(name: str, path: Path) -> bytes:
-    """The file of that name beside a launch, or in a folder there.
-
-    Raises:
-        MemsimError: there is none, it lies elsewhere, or it cannot be read.
-    """
+    """The file of that name beside a launch, or in a folder there."""
     if file_exists(path.parent / name) and not boundary_of(path.parent).holds(path.parent / name):
         raise MemsimError(
             f"{name} is not a file in its folder", file=str(path), hint="copy it beside the launch"

@@ -163,11 +163,7 @@ class Modules:
 
 
 def _argument(kernel: Any, name: str, kind: Any, value: Any, adjoint: bool) -> Any:
-    """An argument as the machine code takes it: bytes, with arrays where pointers are.
-
-    Raises:
-        MemsimError: a type with pointers that memsim cannot follow.
-    """
+    """An argument as the machine code takes it: bytes, with arrays where pointers are."""
     from warp._src.context import pack_arg, runtime
 
     device = getattr(value, "device", None) or runtime.get_device(None)  # the default, if there are several

@@ -175,11 +175,7 @@ def _relation(scanner: Scanner) -> str:
 
 
 def _of_time(scanner: Scanner, text: str) -> Budget:
-    """A budget of the estimated time, `1.05 * baseline` or cycles with the launch itself.
-
-    Raises:
-        MemsimError: as `parse_budget`.
-    """
+    """A budget of the estimated time, `1.05 * baseline` or cycles with the launch itself."""
     relation = _relation(scanner)
     if relation not in ("<=", "<"):
         scanner.fail_last(f"an estimate has no {relation}", hint="time <= 1.05 * baseline")
@@ -193,11 +189,7 @@ def _of_time(scanner: Scanner, text: str) -> Budget:
 
 
 def _of_cycles(scanner: Scanner, text: str, figure: str) -> Budget:
-    """A budget of the launch as a whole.
-
-    Raises:
-        MemsimError: as `parse_budget`.
-    """
+    """A budget of the launch as a whole."""
     relation = _relation(scanner)
     column = scanner.start + 1
     number = scanner.take(NUMBER)

@@ -62,10 +62,8 @@ def judge(
 ) -> Outcome:
     """Judge all budgets on all their kernels.
 
-    Args:
-        problems: kernels that could not be analyzed.
-        some: these are not all kernels of the project, so what is declared for all of them need not
-            apply to these.
+    problems: kernels that could not be analyzed. some: these are not all kernels of the project, so what is
+    declared for all of them need not apply to these.
     """
     problems = [*problems, *_stale(subjects)]
     checked: list[tuple[Declared[Budget], Checked]] = []

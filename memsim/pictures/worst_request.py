@@ -241,8 +241,7 @@ def conflict_graph(request: SharedRequest) -> nx.Graph[Any]:
 def take_apart(analysis: Analysis, site: int | SiteCounts) -> SharedRequest | GlobalRequest:
     """The worst request of a row: of all that cost most, the one that comes most often and first.
 
-    Args:
-        site: one of `analysis.sites`, or its index there.
+    site: one of `analysis.sites`, or its index there.
 
     Raises:
         MemsimError: there is no such row, it could not be analyzed, or no lane was ever active.

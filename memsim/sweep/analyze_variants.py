@@ -45,12 +45,9 @@ def sweep(
 ) -> list[VariantResult]:
     """The results of all variants, in order.
 
-    Args:
-        path: the results file, None for none. It is complete even if the sweep is interrupted.
-        jobs: processes; None for as many as there are processors.
-        cut: number of parts of each launch, at most its number of blocks.
-        time: it is estimated, too; not of parts.
-        tell: is told why a launch is not split.
+    path: the results file, None for none. It is complete even if the sweep is interrupted. jobs: processes;
+    None for as many as there are processors. cut: number of parts of each launch, at most its number of
+    blocks. time: it is estimated, too; not of parts. tell: is told why a launch is not split.
 
     Raises:
         MemsimError: the file is of another sweep, or cannot be read or written.

@@ -99,10 +99,9 @@ def prove(
 ) -> EveryValue:
     """Replays a target at values of names.
 
-    Args:
-        target: as for every verb. said: as `read_job` takes it; `{N * 4}` in a text is an expression of the
-            names, and a name that is in no text is a macro, or a parameter of a Python function.
-        names: the values of each, as texts such as `1..8192` or `16|32`.
+    target: as for every verb. said: as `read_job` takes it; `{N * 4}` in a text is an expression of the
+    names, and a name that is in no text is a macro, or a parameter of a Python function. names: the values of
+    each, as texts such as `1..8192` or `16|32`.
 
     Raises:
         MemsimError: a text that stands for no integers, or an expression of other names.

@@ -103,13 +103,10 @@ def variants(
 ) -> list[Variant]:
     """Every combination.
 
-    Args:
-        target: as for every verb; also several, `a|b`, and patterns of the catalogue.
-        texts: the launch, by the keys of `read_job`; `args` and `options` are lists, and values in
-            `-DNAME=VALUE` may stand for several.
-        spell: how the user spells a key.
-        one_will_do: a single combination is allowed.
-        timed: their time is estimated, too.
+    target: as for every verb; also several, `a|b`, and patterns of the catalogue. texts: the launch, by the
+    keys of `read_job`; `args` and `options` are lists, and values in `-DNAME=VALUE` may stand for several.
+    spell: how the user spells a key. one_will_do: a single combination is allowed. timed: their time is
+    estimated, too.
 
     Raises:
         MemsimError: nothing varies, there are too many combinations, or an option does not apply to a target.

@@ -233,11 +233,7 @@ def _names_key(job: Job, kernel: KernelFile) -> str | None:
 
 
 def _keep_names(job: Job, store: Store) -> bool:
-    """Cache the source names in a compiled file; False if the job has no such file.
-
-    Raises:
-        MemsimError: the kernel cannot be loaded.
-    """
+    """Cache the source names in a compiled file; False if the job has no such file."""
     kernel = job.kernel
     if not isinstance(kernel, KernelFile) or not _is_compiled(kernel):
         return False

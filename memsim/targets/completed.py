@@ -114,11 +114,7 @@ def _says_the_same(
 def _filled_in(
     file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], spell: Spell, verb: str
 ) -> tuple[dict[str, Any], Offer | None, list[str]]:
-    """(the launch options, the offer of the source that they are from, what they still lack).
-
-    Raises:
-        MemsimError: the source has several kernels or launches, and the options choose none.
-    """
+    """(the launch options, the offer of the source that they are from, what they still lack)."""
     known = offers(text, values)
     wanted = said.get("kernel")
     if wanted is not None:

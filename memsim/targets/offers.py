@@ -41,11 +41,9 @@ OVER_AN_ARRAY = {
 class Word:
     """What an option says.
 
-    Attributes:
-        text: with names in place of values that are not known.
-        asked: the names whose values decide it.
-        by_hand: the user must write the option: no values of names are enough.
-        blank: the name in the text, if it is none of those: `a_SIZE` of `f32[a_SIZE]`, which `n` decides.
+    text: with names in place of values that are not known. asked: the names whose values decide it. by_hand:
+    the user must write the option: no values of names are enough. blank: the name in the text, if it is none
+    of those: `a_SIZE` of `f32[a_SIZE]`, which `n` decides.
     """
 
     text: str
@@ -58,14 +56,10 @@ class Word:
 class Offer:
     """A kernel that can be analyzed.
 
-    Attributes:
-        kernel: as the source defines it.
-        launch: how the source launches it; None if it does not, or if that cannot be determined.
-        name: for `--kernel`; an instance if it is a template.
-        alone: it is the only kernel of its file, and no template.
-        shape: what `grid`, `block` and `shared_bytes` are.
-        arguments: what each `--arg` says.
-        unnamed: parameters of the template without an instance.
+    kernel: as the source defines it. launch: how the source launches it; None if it does not, or if that
+    cannot be determined. name: for `--kernel`; an instance if it is a template. alone: it is the only kernel
+    of its file, and no template. shape: what `grid`, `block` and `shared_bytes` are. arguments: what each
+    `--arg` says. unnamed: parameters of the template without an instance.
     """
 
     kernel: KernelSource

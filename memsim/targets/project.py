@@ -193,12 +193,9 @@ def read_project(
 ) -> Project:
     """The project that a file describes.
 
-    Args:
-        path: the file.
-        kernels: folder of a catalogue other than ours.
-        tree: the folder of its files, if not the file's own; missing ones are skipped.
-        failed: is told of a target that cannot be read, with the error, None if its file is missing; it is
-            skipped. Else that is an error.
+    kernels: folder of a catalogue other than ours. tree: the folder of its files, if not the file's own;
+    missing ones are skipped. failed: is told of a target that cannot be read, with the error, None if its
+    file is missing; it is skipped. Else that is an error.
 
     Raises:
         MemsimError: no such file, not TOML, no targets, or an invalid entry.
@@ -258,11 +255,7 @@ def read_project(
 
 
 def _check_name(entry: ConfigTable, name: str) -> None:
-    """A name appears in reports, logs and the baseline: it must be a visible single line.
-
-    Raises:
-        MemsimError: it is empty, or has an invisible character.
-    """
+    """A name appears in reports, logs and the baseline: it must be a visible single line."""
     hidden = next((character for character in name if not character.isprintable()), None)
     if hidden is not None:
         entry.fail(f"the name {name!r} contains the invisible character U+{ord(hidden):04X}")

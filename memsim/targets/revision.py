@@ -224,11 +224,7 @@ def _merge(project: Project, base: Base, path: Path, place: str) -> Project:
 
 
 def _baseline_at(base: Base, place: str) -> dict[str, Entry]:
-    """The entries of the base's baseline, none if it has none.
-
-    Raises:
-        MemsimError: it is damaged.
-    """
+    """The entries of the base's baseline, none if it has none."""
     text = text_at(base.repository, base.known, os.path.normpath(place).replace(os.sep, "/"))
     return {} if text is None else baseline.parse(text, f"{base.known}:{place}")
 

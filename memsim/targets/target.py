@@ -120,13 +120,9 @@ def read_job(
 ) -> Job:
     """The job of a target.
 
-    Args:
-        target: a kernel of the catalogue, a file, or a kernel in it as `FILE:KERNEL`.
-        said: values by the keys of its `Kind`.
-        folder: the folder that file names are relative to.
-        where: the source of the arguments, in errors.
-        spell: how the user spells a key.
-        verb: of the command lines that hints offer.
+    target: a kernel of the catalogue, a file, or a kernel in it as `FILE:KERNEL`. said: values by the keys of
+    its `Kind`. folder: that file names are relative to. where: the source of the arguments, in errors. spell:
+    how the user spells a key. verb: of the command lines that hints offer.
 
     Raises:
         MemsimError: a key that does not apply, an invalid value, no such kernel, or no launch.

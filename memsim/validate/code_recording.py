@@ -162,11 +162,7 @@ def _runs(values: Sequence[int | None]) -> list[Any]:
 
 
 def _unrolled(runs: Sequence[Any]) -> list[Any]:
-    """The inverse of `_runs`.
-
-    Raises:
-        MemsimError: more instructions than a kernel can have.
-    """
+    """The inverse of `_runs`."""
     each = runs[::2]
     is_right = all(type(times) is int and 0 <= times <= MOST_INSTRUCTIONS for times in each)
     if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
