@@ -18,6 +18,7 @@ import io
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
@@ -166,25 +167,18 @@ def _arguments(launched: Launched, folder: Path) -> tuple[ArgumentDocument, ...]
 
 def record_arguments(arguments: Sequence[Any], folder: Path) -> list[ArgumentDocument]:
     """The arguments of a launch as records; the contents of their arrays are written to `folder`."""
-    files = _Files(folder)
-    return [argument_of(value).document(files.name_of) for value in arguments]
+    names: dict[tuple[int, int], str] = {}  # each allocation is written once
 
-
-class _Files:
-    """Writes each allocation once."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.names: dict[tuple[int, int], str] = {}
-
-    def name_of(self, memory: np.ndarray, dtype: np.dtype[Any]) -> str:
+    def file_of(memory: np.ndarray, dtype: np.dtype[Any]) -> str:
         """The file with the bytes of an allocation, as elements of `dtype` if its size is a multiple."""
         place = int(memory.__array_interface__["data"][0]), memory.size
-        if place not in self.names:
-            name = self.names[place] = f"array{len(self.names)}.npy"
+        if place not in names:
+            name = names[place] = f"array{len(names)}.npy"
             plain = dtype.isbuiltin == 1 and memory.size % dtype.itemsize == 0
-            np.save(self.folder / name, memory.view(dtype) if plain else memory, allow_pickle=False)
-        return self.names[place]
+            np.save(folder / name, memory.view(dtype) if plain else memory, allow_pickle=False)
+        return names[place]
+
+    return [argument_of(value).document(file_of) for value in arguments]
 
 
 def read_launch(path: Path) -> Launched:
@@ -270,31 +264,21 @@ def arguments_of(documents: Sequence[ArgumentDocument], path: Path) -> list[Any]
     Raises:
         MemsimError: a file is missing or does not match.
     """
-    memories = _Memories(path)
+
+    @cache  # each allocation is read once
+    def memory(name: str) -> np.ndarray:
+        content = _beside(name, path)
+        try:
+            array = read_array(io.BytesIO(content), len(content))
+        except ValueError as error:
+            raise MemsimError(f"cannot read {name}: {error}", file=str(path)) from None
+        return np.array(array).reshape(-1).view(np.uint8)
+
     try:
-        return [value_of(document, memories.memory) for document in documents]
+        return [value_of(document, memory) for document in documents]
     except MemsimError as error:
         error.file = error.file or str(path)
         raise
-
-
-class _Memories:
-    """Reads each allocation of a launch once."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.read: dict[str, np.ndarray] = {}
-
-    def memory(self, name: str) -> np.ndarray:
-        """The bytes in a file beside the launch."""
-        if name not in self.read:
-            content = _beside(name, self.path)
-            try:
-                array = read_array(io.BytesIO(content), len(content))
-            except ValueError as error:
-                raise MemsimError(f"cannot read {name}: {error}", file=str(self.path)) from None
-            self.read[name] = np.array(array).reshape(-1).view(np.uint8)
-        return self.read[name]
 
 
 FILE = "kernel.sass.gz"

@@ -155,6 +155,11 @@ class SharedRequest:
             for (group, bank), seats in sorted(found.items())
         )
 
+    def banks_read(self, lane: int) -> range:
+        """Of a copy, the banks of the L1 cache that a lane reads from."""
+        first = int(self.origins[lane]) % LINE // WORD
+        return range(first, first + self.origin.row.width // WORD)
+
     def collisions(self) -> tuple[BankMeeting, ...]:
         """The meetings that cost more than one wavefront."""
         return tuple(meeting for meeting in self.meetings() if len(meeting.seats) > 1)
@@ -232,9 +237,7 @@ def conflict_graph(request: SharedRequest) -> nx.Graph[Any]:
             for other in meeting.seats[i + 1 :]:
                 graph.add_edges_from(((a, b) for a in seat.lanes for b in other.lanes), banks=meeting.banks)
     for lanes in request.read_together():
-        first = int(request.origins[lanes[0]]) % LINE // WORD
-        banks = range(first, first + request.origin.row.width // WORD)
-        graph.add_edges_from(combinations(lanes, 2), banks=banks)
+        graph.add_edges_from(combinations(lanes, 2), banks=request.banks_read(lanes[0]))
     return graph
 
 

@@ -214,7 +214,7 @@ def _is_compiled(kernel: KernelFile) -> bool:
 def _read_beside(job: Job, kernel: KernelFile) -> list[Any] | None:
     """A compiled file and the sources that it names; None before it was read once."""
     key, store = _names_key(job, kernel), current()
-    names = store.get(key) if store is not None and key is not None else None
+    names = None if store is None else store.get(key)
     if names is None:
         return None
     given, sources = look_beside(kernel.folder / kernel.file, json.loads(names))
@@ -222,8 +222,8 @@ def _read_beside(job: Job, kernel: KernelFile) -> list[Any] | None:
     return [key, kernel.name, kernel.options, repr(given), texts]
 
 
-def _names_key(job: Job, kernel: KernelFile) -> str | None:
-    """The key of the source names in a compiled file; None if unknown."""
+def _names_key(job: Job, kernel: KernelFile) -> str:
+    """The key of the source names in a compiled file."""
     tools = [find_tool("nvdisasm"), find_tool("cuobjdump")]
     if Path(kernel.file).suffix == ".ptx":
         tools += find_tools("ptxas", wheels_first=False)
@@ -237,11 +237,10 @@ def _keep_names(job: Job, store: Store) -> bool:
     kernel = job.kernel
     if not isinstance(kernel, KernelFile) or not _is_compiled(kernel):
         return False
-    given, key = job.loaded.given, _names_key(job, kernel)
-    if given is None or key is None:
-        return False
-    store.put(key, json.dumps(given.named).encode())
-    return True
+    given = job.loaded.given
+    if given is not None:
+        store.put(_names_key(job, kernel), json.dumps(given.named).encode())
+    return given is not None
 
 
 def key_of(job: Job, apart: bool = False) -> str:
@@ -270,35 +269,25 @@ def model_version() -> str:
     return f"{own_code(current())}, numpy {np.__version__}"
 
 
-class _Digests:
-    """Keeps of each allocation what it is known by: its content."""
-
-    def __init__(self) -> None:
-        self.found: dict[int, str] = {}
-
-    def name_of(self, memory: np.ndarray, dtype: np.dtype[Any]) -> str:
-        """The number of the allocation."""
-        start = int(memory.__array_interface__["data"][0])
-        if start not in self.found:
-            self.found[start] = digest(memory.data)
-        return str(list(self.found).index(start))
-
-
 def _arguments(values: Sequence[Any], folder: Path) -> list[Any]:
-    """The records of all arguments, and the contents of their memory."""
-    allocations = _Digests()
-    said = [_argument(value, folder, allocations) for value in as_arguments(values)]
-    return [said, list(allocations.found.values())]
+    """The records of all arguments, and the contents of their memory; of a text the files that it names."""
+    contents: dict[int, str] = {}  # of each allocation, by its address
 
+    def number_of(memory: np.ndarray, dtype: np.dtype[Any]) -> str:
+        start = int(memory.__array_interface__["data"][0])
+        if start not in contents:
+            contents[start] = digest(memory.data)
+        return str(list(contents).index(start))
 
-def _argument(value: Any, folder: Path, allocations: _Digests) -> Any:
-    """The record of an argument; a text with the files that it names."""
-    if isinstance(value, str):
-        return [value, [digest(read_bytes(folder / name)) for name in _FILE.findall(value)]]
-    try:
-        return msgspec.to_builtins(argument_of(value).document(allocations.name_of), enc_hook=repr)
-    except MemsimError:  # no argument at all, which is said when it meets its parameter
-        return repr(value)
+    def record_of(value: Any) -> Any:
+        if isinstance(value, str):
+            return [value, [digest(read_bytes(folder / name)) for name in _FILE.findall(value)]]
+        try:
+            return msgspec.to_builtins(argument_of(value).document(number_of), enc_hook=repr)
+        except MemsimError:  # no argument at all, which is said when it meets its parameter
+            return repr(value)
+
+    return [list(map(record_of, as_arguments(values))), list(contents.values())]
 
 
 def _read(store: Store, key: str | None) -> Trace | None:

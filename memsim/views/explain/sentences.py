@@ -178,8 +178,7 @@ def _read_together(request: SharedRequest) -> Iterator[str]:
         "lane is served one wavefront after the last earlier lane that reads from, or writes to, one of its "
         "banks."
     )
-    first = int(request.origins[worst[0]]) % WAVEFRONT_BYTES // WORD
-    banks = range(first, first + request.origin.row.width // WORD)
+    banks = request.banks_read(worst[0])
     yield (
         f"Here {lane_names(worst)} all read from bank{'s' * (len(banks) > 1)} {ranges(banks)} of the cache"
         f"{'; their writes collide as well' if request.collisions() else ''}."
