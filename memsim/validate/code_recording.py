@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -152,13 +152,7 @@ class EncodedProfile(msgspec.Struct):
 
 def _runs(values: Sequence[int | None]) -> list[Any]:
     """Run-length encoding: 16 16 16 4 as 3 16 1 4."""
-    runs: list[Any] = []
-    for value in values:
-        if runs and runs[-1] == value:
-            runs[-2] += 1
-        else:
-            runs += [1, value]
-    return runs
+    return [part for value, run in groupby(values) for part in (len(list(run)), value)]
 
 
 def _unrolled(runs: Sequence[Any]) -> list[Any]:
@@ -167,7 +161,7 @@ def _unrolled(runs: Sequence[Any]) -> list[Any]:
     is_right = all(type(times) is int and 0 <= times <= MOST_INSTRUCTIONS for times in each)
     if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
         raise MemsimError("not a recording: it has more instructions than a kernel can have")
-    return [value for times, value in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
+    return [value for times, value in zip(each, runs[1::2], strict=True) for _ in range(times)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -99,13 +99,10 @@ def ranges(numbers: Sequence[int]) -> str:
     steps = {after - before for before, after in pairwise(numbers)}
     if len(numbers) > 3 and len(steps) == 1 and steps != {1}:
         return f"{numbers[0]}, {numbers[1]}, ... {numbers[-1]}"
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+    # Of neighbours, each is as far from its place as the one before.
+    runs = (list(run) for _, run in groupby(enumerate(numbers), lambda one: one[1] - one[0]))
+    ends = ((run[0][1], run[-1][1]) for run in runs)
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ends)
 
 
 def lane_names(lanes: Sequence[int]) -> str:
