@@ -54,11 +54,13 @@ ELEMENT_BYTES = {
 }
 
 
-def _quotient(a: Number, b: Number) -> Number:
-    """As C divides: integers are rounded toward zero."""
-    if isinstance(a, int) and isinstance(b, int):
-        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return Fraction(a) / b
+def quotient(a: int, b: int) -> int:
+    """As C divides integers: rounded toward zero."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _divided(a: Number, b: Number) -> Number:
+    return quotient(a, b) if isinstance(a, int) and isinstance(b, int) else Fraction(a) / b
 
 
 def _whole(of: Callable[[int, int], int]) -> Callable[[Number, Number], Number]:
@@ -86,7 +88,7 @@ _BINARY: tuple[dict[str, Callable[[Number, Number], Number]], ...] = (
     },
     {"<<": _whole(operator.lshift), ">>": _whole(operator.rshift)},
     {"+": operator.add, "-": operator.sub},
-    {"*": operator.mul, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b)},
+    {"*": operator.mul, "/": _divided, "%": lambda a, b: a - b * _divided(a, b)},
 )
 _KNOWN_FUNCTIONS: dict[str, Callable[..., Number]] = {
     "max": max,

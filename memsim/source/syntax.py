@@ -308,6 +308,12 @@ def outside(node: Node, end: Node | None = None) -> Iterator[Node]:
         yield node
 
 
+def fields(node: Node, *names: str) -> list[Node] | None:
+    """These fields of a node; None if one is missing."""
+    found = [one for one in map(node.child_by_field_name, names) if one is not None]
+    return found if len(found) == len(names) else None
+
+
 def body_of(definition: Node) -> Node | None:
     """The body of a function's definition, with its template or without."""
     return _without_template(definition).child_by_field_name("body")

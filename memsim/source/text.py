@@ -165,12 +165,8 @@ def brackets_at(code: str, place: int) -> Iterator[tuple[int, int]]:
     """The contents of the consecutive brackets at `place`."""
     opening = re.compile(r"\s*\[")
     while match := opening.match(code, place):
-        depth, place = 1, match.end()
-        start = place
-        while depth and place < len(code):
-            depth += (code[place] == "[") - (code[place] == "]")
-            place += 1
-        yield start, place - 1
+        place = bracket_end(code, match.end(), "[") or len(code)
+        yield match.end(), place - 1
 
 
 def split(text: str, opening: str = "(<[{", ending: str = ")>]}") -> list[str]:

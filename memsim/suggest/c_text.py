@@ -66,13 +66,10 @@ def xored(index: str, bits: str) -> str:
 
 def factors(expression: str) -> list[str]:
     """`N`, `4`, `(M + 1)` of `N * 4 * (M + 1)`; the expression alone if it is no product."""
-    parts = [part.strip() for part in _split(expression)]
+    parts = split(expression.replace(",", "\0").replace("*", ","), "([{", ")]}")
+    parts = [part.strip() for part in parts]
     plain = all(re.fullmatch(r"\w+|\(.*\)", part, re.DOTALL) for part in parts)
     return parts if plain else [expression.strip()]
-
-
-def _split(expression: str) -> list[str]:
-    return split(expression.replace(",", "\0").replace("*", ","), "([{", ")]}")
 
 
 NAME = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*\b")

@@ -87,24 +87,19 @@ class HaloTile:
         return bottom - top + 1, right - left + 1
 
     @cached_property
-    def rows(self) -> int:
-        """In this launch."""
-        return self._extents(self.nominal)[0]
-
-    @cached_property
-    def columns(self) -> int:
-        """In this launch."""
-        return self._extents(self.nominal)[1]
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns in this launch."""
+        return self._extents(self.nominal)
 
     @property
     def elements(self) -> int:
         """In this launch, without what is beside rows."""
-        return max(self.rows, 0) * max(self.columns, 0)
+        return max(self.shape[0], 0) * max(self.shape[1], 0)
 
     @property
     def bytes(self) -> int:
         """What the tile takes."""
-        return self.rows * self.pitch * self.size
+        return self.shape[0] * self.pitch * self.size
 
     @property
     def slack(self) -> int:
@@ -121,7 +116,7 @@ class HaloTile:
             words = {place * self.size // WORD for place in places}
             return max(sum(word % BANKS == bank for word in words) for bank in range(BANKS))
 
-        least = self.columns + 2 * self.slack
+        least = self.shape[1] + 2 * self.slack
         return min(range(least, least + BANKS * max(WORD // self.size, 1)), key=ways)
 
     @property
@@ -169,7 +164,7 @@ class HaloTile:
 
     def _extent(self, axis: int) -> str:
         """The rows or columns, in the source's own symbols where these are constants."""
-        number, function, block = (self.rows, self.columns)[axis], self.function, {}
+        number, function, block = self.shape[axis], self.function, {}
         of = self.nominal[axis + 2] - self.nominal[axis] + ONE
         for atoms, _ in (term for end in self.nominal for term in end.terms):
             for one, other in (pair for pair in (atoms, atoms[::-1]) if len(pair) == 2):
@@ -195,11 +190,10 @@ class HaloTile:
         name, ends = self.name, [one.text(self.function.signed) for one in self.ends]
         rows, columns = (self._extent(axis) for axis in (0, 1))
         top, left, bottom, right = self.corners
-        holds = [
-            f"{one} - {other} < {most}" for one, other, most in ((bottom, top, rows), (right, left, columns))
-        ]
+        ends_of = (bottom, top, rows), (right, left, columns)
+        holds = [f"{one} - {other} < {most}" for one, other, most in ends_of]
         return [
-            f"__shared__ {self.kind} {name}[{rows}][{columns} + {self.pitch - self.columns}];",
+            f"__shared__ {self.kind} {name}[{rows}][{columns} + {self.pitch - self.shape[1]}];",
             *(f"const int {each} = {end};" for each, end in zip(self.corners, ends) if each != "0"),
             f"const bool {name}_fits = {' && '.join([*holds, *sorted(self.reads[0].conditions)])};",
             f"if ({name}_fits)",

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
-from memsim.source.syntax import Node, Tree, arguments_of, bare, body_of, outside, walk
+from memsim.source.syntax import Node, Tree, arguments_of, bare, body_of, fields, outside, walk
 from memsim.suggest.index_sums import ONE, ZERO, Atom, IndexSum, operation
 
 _BUILT_IN = re.compile(r"(threadIdx|blockIdx|blockDim|gridDim)\.([xyz])")
@@ -19,6 +20,8 @@ _UNSIGNED = re.compile(r"\b(?:unsigned|uint\w*|size_t)\b")
 _NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _LOGICAL = (*_NEGATED, "&&", "||")
 _LOOPS = ("for_statement", "while_statement", "do_statement")
+#: What the value may be of what is no whole number: that of a condition.
+_OF_FLAGS = ("binary_expression", "parenthesized_expression", "unary_expression")
 _CAST = re.compile(r"(?:static_cast\s*<\s*(.*?)\s*>|(int|unsigned|size_t))")
 
 
@@ -186,21 +189,17 @@ class Indices:
             if one.type == "init_declarator" and self.tree.text(one.children[0]) == name:
                 value = one.child_by_field_name("value")
                 whole = kind is not None and WHOLE.search(self.tree.text(kind))
-                return value if whole or value is None else self._flag(value)
+                if value is not None and not whole and value.type not in _OF_FLAGS:
+                    raise NotKnown(self.tree.text(value))
+                return value
         return None
-
-    def _flag(self, value: Node) -> Node:
-        """The value of what is no whole number: only a condition's may be known."""
-        if value.type in ("binary_expression", "parenthesized_expression", "unary_expression"):
-            return value
-        raise NotKnown(self.tree.text(value))
 
     def _loop(self, loop: Node, name: str) -> Atom | None:
         """The variable of a loop; None if it has another one."""
-        parts = [loop.child_by_field_name(one) for one in ("initializer", "condition", "update", "body")]
-        begins, condition, update, body = parts
-        if begins is None or condition is None or update is None or body is None:
+        parts = fields(loop, "initializer", "condition", "update", "body")
+        if parts is None:
             return None
+        begins, condition, update, body = parts
         set_to = [one for one in walk(begins) if one.type in ("init_declarator", "assignment_expression")]
         if not any(self.tree.text(one.children[0]) == name for one in set_to):
             return None
@@ -212,12 +211,8 @@ class Indices:
         if update.type == "assignment_expression" and update.children[1].type in ("+=", "-="):
             step = self.sum(update.children[2])
         down = "-" in self.tree.text(update.children[1] if step != ONE else update)
-        sign = condition.children[1].type
-        if (
-            step is None
-            or self.tree.text(ends[0]) != name
-            or sign not in ((">", ">=") if down else ("<", "<=", "!="))
-        ):
+        sign, signs = condition.children[1].type, (">", ">=") if down else ("<", "<=", "!=")
+        if step is None or self.tree.text(ends[0]) != name or sign not in signs:
             raise NotKnown(name)
         first, last = self.sum(set_to[0].named_children[-1]), self.sum(ends[1])
         least, greatest = (last, first) if down else (first, last)
@@ -248,10 +243,9 @@ class Indices:
                 self._test(outer.children[0], outer.children[1].type == "&&", tests, uniform)
         elif outer.type == "compound_statement":
             for one in outer.named_children[: outer.named_children.index(inner)]:
-                then = one.child_by_field_name("consequence") if one.type == "if_statement" else None
-                condition = one.child_by_field_name("condition")
-                if then is not None and condition is not None and _leaves(then):
-                    self._test(condition, False, tests, uniform)
+                asked = fields(one, "condition", "consequence") if one.type == "if_statement" else None
+                if asked is not None and _leaves(asked[1]):
+                    self._test(asked[0], False, tests, uniform)
         elif outer.type in ("while_statement", "do_statement", "switch_statement", "lambda_expression"):
             raise NotKnown(outer.type)
 
@@ -394,7 +388,4 @@ class Ends:
 
 def joined(kind: str, some: Iterable[IndexSum]) -> IndexSum:
     """The least, or the greatest, of sums."""
-    found: IndexSum | None = None
-    for one in some:
-        found = one if found is None else operation(kind, found, one)
-    return found or ZERO
+    return reduce(partial(operation, kind), some)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from memsim.source.expressions import quotient
+
 Product = tuple["Atom", ...]
 
 
@@ -188,16 +190,11 @@ def _made(found: dict[Product, int], *terms: tuple[Product, int]) -> IndexSum:
 
 
 _OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
-    "min": lambda a, b: min(a, b),
-    "max": lambda a, b: max(a, b),
-    "/": lambda a, b: _quotient(a, b),
-    "%": lambda a, b: a - _quotient(a, b) * b,
+    "min": min,
+    "max": max,
+    "/": quotient,
+    "%": lambda a, b: a - quotient(a, b) * b,
 }
-
-
-def _quotient(a: int, b: int) -> int:
-    """As C divides: towards 0."""
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def _value(atom: Atom, known: Mapping[str, int]) -> int:

@@ -11,7 +11,7 @@ where it needs a multiple, it brings a `static_assert`. `memsim.suggest.other_va
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from memsim.source.values import definition, value_of
@@ -32,41 +32,48 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
     """The change as an edit of the source; None if it cannot be written. extra: bytes by which the array
     grows.
     """
-    ways: Sequence[Callable[[Writing, Map, int], list[Replacement] | None]] = (
-        (_wider_extent, _other_constant, _other_stride, _spread_index, _behind_accessor)
+    ways = (
+        _padded(writing, change, extra)
         if isinstance(change, Padding)
-        else (_swizzled_index,)
+        else iter([_from_beginnings(writing, _swizzled_index(writing, change))])
     )
-    for way in ways:
-        replacements = way(writing, change, extra)
-        if replacements:
-            if way in (_spread_index, _swizzled_index):
-                replacements += [Replacement(*span, new) for span, new, _ in writing.moving]
-            for each in tuple(replacements):
-                levels = [
-                    n for n, span in enumerate(writing.declaration.extents) if span == (each.start, each.end)
-                ]
-                replacements += [
-                    Replacement(*twin[level], each.new) for twin in writing.twins for level in levels
-                ]
-            sizes = ("blockDim.x", "blockDim.y") if writing.declaration.dynamic else ()
-            made = Edit(
-                writing.file,
-                writing.text,
-                tuple(sorted(replacements, key=lambda each: each.start)),
-                writing.unseen,
-                (*names_in(*(_text(writing, span) for span in writing.spans)), *sizes),
-                brings_launch=bool(writing.launches),
-                declared=writing.code.find(";", writing.declaration.extents[-1][1]) + 1,
-            )
-            condition = "" if isinstance(change, Padding) else _condition(writing, change)
-            return made.asserting(condition) if condition else made
-    return None
+    replacements = next(filter(None, ways), None)
+    if replacements is None:
+        return None
+    extents = writing.declaration.extents
+    for each in tuple(replacements):
+        levels = [level for level, span in enumerate(extents) if span == (each.start, each.end)]
+        replacements += [Replacement(*twin[level], each.new) for twin in writing.twins for level in levels]
+    sizes = ("blockDim.x", "blockDim.y") if writing.declaration.dynamic else ()
+    made = Edit(
+        writing.file,
+        writing.text,
+        tuple(sorted(replacements, key=lambda each: each.start)),
+        writing.unseen,
+        (*names_in(*(_text(writing, span) for span in writing.spans)), *sizes),
+        brings_launch=bool(writing.launches),
+        declared=writing.code.find(";", extents[-1][1]) + 1,
+    )
+    condition = "" if isinstance(change, Padding) else _condition(writing, change)
+    return made.asserting(condition) if condition else made
 
 
-def _wider_extent(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+def _padded(writing: Writing, change: Padding, extra: int) -> Iterator[list[Replacement] | None]:
+    """The ways to write a padding, the simplest first."""
+    yield _wider_extent(writing, change)
+    yield _other_constant(writing, change)
+    yield _other_stride(writing, change, extra)
+    yield _from_beginnings(writing, _spread_index(writing, change, extra))
+    yield _behind_accessor(writing, change, extra)
+
+
+def _from_beginnings(writing: Writing, found: list[Replacement] | None) -> list[Replacement] | None:
+    """With the declarations of pointers that move, whose uses are indices of what they began at."""
+    return found and [*found, *(Replacement(*span, new) for span, new, _ in writing.moving)]
+
+
+def _wider_extent(writing: Writing, change: Padding) -> list[Replacement] | None:
     """Longer rows: `[BM]` becomes `[BM + 4]`, or the `PAD` in it grows."""
-    assert isinstance(change, Padding)
     shape, spans = writing.declaration.shape, writing.declaration.extents
     for level in range(1, len(spans)):
         row, unit = (prod(shape.extents[start:]) * shape.element for start in (level, level + 1))
@@ -99,9 +106,8 @@ def _pitches(writing: Writing, change: Padding) -> list[Replacement] | None:
     return found
 
 
-def _other_constant(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+def _other_constant(writing: Writing, change: Padding) -> list[Replacement] | None:
     """The constant in `s_a[BK * LDA]` that is the row length grows."""
-    assert isinstance(change, Padding)
     element = writing.declaration.shape.element
     if len(writing.declaration.extents) != 1 or change.every % element or change.by % element:
         return None
@@ -116,12 +122,18 @@ def _other_constant(writing: Writing, change: Map, extra: int) -> list[Replaceme
 
 def row_factors(writing: Writing) -> list[int]:
     """Bytes of the rows that every index of a one-dimensional array multiplies by."""
-    units = {use.unit for use in writing.indexed}
-    if not writing.elements or len(writing.declaration.extents) != 1 or len(units) != 1:
+    unit = _unit(writing)
+    if not unit:
         return []
-    unit = units.pop()
     in_each = [{size for _, _, size in _factors_in(writing, use.indices[0])} for use in writing.indexed]
     return sorted(size * unit for size in set.intersection(*in_each) if size > 1)
+
+
+def _unit(writing: Writing) -> int:
+    """Bytes by which every index of a one-dimensional array counts; 0 of another one."""
+    units = {use.unit for use in writing.indexed}
+    alike = writing.elements and len(writing.declaration.extents) == 1 and len(units) == 1
+    return units.pop() if alike else 0
 
 
 def _factors_in(writing: Writing, index: Span) -> list[tuple[Span, str, int]]:
@@ -139,14 +151,10 @@ def _factors_in(writing: Writing, index: Span) -> list[tuple[Span, str, int]]:
     return found
 
 
-def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+def _other_stride(writing: Writing, change: Padding, extra: int) -> list[Replacement] | None:
     """The factor in every index `row * 16 + column` changes, and the array grows."""
-    assert isinstance(change, Padding)
-    units = {use.unit for use in writing.indexed}
-    if not writing.elements or len(writing.declaration.extents) != 1 or len(units) != 1:
-        return None
-    unit = units.pop()
-    if change.every % unit or change.by % unit:
+    unit = _unit(writing)
+    if not unit or change.every % unit or change.by % unit:
         return None
     if not writing.declaration.dynamic and unit != writing.declaration.shape.element:
         return None
@@ -162,15 +170,13 @@ def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement
         strides.add(stride)
         found.append(Replacement(*place, form.format(_more(stride, added))))
     pitches = _pitches(writing, change)
-    if pitches is None:
+    if pitches is None or len(strides) != 1:
         return None
-    found += pitches
-    return [*found, *_room(writing, change, strides.pop(), added, extra)] if len(strides) == 1 else None
+    return [*found, *pitches, *_room(writing, change, strides.pop(), added, extra)]
 
 
-def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+def _spread_index(writing: Writing, change: Padding, extra: int) -> list[Replacement] | None:
     """The last index skips unused elements after every piece of a row: `i` becomes `i + i / 32 * 4`."""
-    assert isinstance(change, Padding)
     shape = writing.declaration.shape
     row = shape.extents[-1] * shape.element
     in_rows = len(shape.extents) == 1 or (change.every < row and row % change.every == 0)
@@ -186,24 +192,21 @@ def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement
     pitches = _pitches(writing, change)
     if pitches is None:
         return None
-    found += pitches
     if len(shape.extents) > 1:
         extra = row // change.every * change.by
-    return [*found, *_room(writing, change, str(every), by, extra)]
+    return [*found, *pitches, *_room(writing, change, str(every), by, extra)]
 
 
-def _behind_accessor(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+def _behind_accessor(writing: Writing, change: Padding, extra: int) -> list[Replacement] | None:
     """A class stands between the kernel and a dynamic array that functions are given."""
-    assert isinstance(change, Padding)
     if writing.accessor is None or change.every % 16 or change.by % 16:
         return None
     room = _room(writing, change, str(change.every), change.by, extra)
     return [*writing.accessor.replacements(writing.tile, change), *room]
 
 
-def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+def _swizzled_index(writing: Writing, change: XorSwizzle) -> list[Replacement] | None:
     """The last index is XORed with bits of the row or with higher bits of itself."""
-    assert isinstance(change, XorSwizzle)
     shape = writing.declaration.shape
     rows = any(use.pitch is not None for use in writing.uses)  # that stay apart as they are
     if not writing.elements or rows or shape.extents[-1] * shape.element % change.piece:

@@ -103,15 +103,10 @@ def candidates(analysis: Analysis, tile: Tile, written: Sequence[int] = ()) -> l
     """Every map that is tried for an array. written: row lengths of its source, in bytes."""
     rows = row_lengths(analysis, tile, written)
     swizzled = {row << power for row in rows for power in range(tile.size.bit_length())}
-    found: dict[Map, None] = {}
-    padded = dict.fromkeys(
-        [*rows, *(2 * row for row in rows if 2 * row < tile.size)]
-    )  # those padded once, too
-    tried: list[Map] = [*_paddings(tile, padded), *_swizzles(tile, sorted(swizzled))]
-    for change in tried:
-        if change.whole(tile.width):
-            found[change] = None
-    return list(found)
+    padded_once = (2 * row for row in rows if 2 * row < tile.size)
+    tried: list[Map] = [*_paddings(tile, dict.fromkeys([*rows, *padded_once]))]
+    tried += _swizzles(tile, sorted(swizzled))
+    return list(dict.fromkeys(change for change in tried if change.whole(tile.width)))
 
 
 def row_lengths(analysis: Analysis, tile: Tile, written: Sequence[int] = ()) -> list[int]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from memsim.analysis import BADLY_COALESCED, Analysis
 from memsim.job import Job
-from memsim.source.syntax import Node, arguments_of, bare, walk
+from memsim.source.syntax import Node, arguments_of, bare, fields, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement, patched
@@ -97,9 +97,10 @@ class _Plane(KernelTree):
         for node in statements:
             if node.type == "declaration" and not self._acts(node):
                 continue
-            condition, then = (node.child_by_field_name(name) for name in ("condition", "consequence"))
-            if node.type != "if_statement" or condition is None or then is None:
+            asked = fields(node, "condition", "consequence") if node.type == "if_statement" else None
+            if asked is None:
                 return None
+            condition, then = asked
             returns = re.fullmatch(r"\{?\s*return\s*;\s*\}?", self.code[slice(*then.byte_range)])
             whole = node == statements[-1] and node.child_by_field_name("alternative") is None
             if not returns and not whole:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
-from memsim.source.syntax import Node, body_of, walk
+from memsim.source.syntax import Node, body_of, fields, walk
 from memsim.source.text import bracket_end
 from memsim.source.values import DEFINE, changes, initializers, value_of
 from memsim.suggest.c_text import EFFECT, NAME, names_in, substituted
@@ -304,11 +304,11 @@ class Places(KernelTree):
         for node in [] if body is None else body.named_children:
             if node.type != "if_statement" or node.start_byte >= end:
                 continue
-            condition, then = (node.child_by_field_name(name) for name in ("condition", "consequence"))
-            if condition is None or then is None or node.child_by_field_name("alternative") is not None:
+            asked = fields(node, "condition", "consequence")
+            if asked is None or node.child_by_field_name("alternative") is not None:
                 continue
-            if re.fullmatch(r"\{?\s*return\s*;\s*\}?", self.tree.text(then)):
-                yield self.tree.text(condition)[1:-1], (node.start_byte, node.end_byte)
+            if re.fullmatch(r"\{?\s*return\s*;\s*\}?", self.tree.text(asked[1])):
+                yield self.tree.text(asked[0])[1:-1], (node.start_byte, node.end_byte)
 
     def _leaves(
         self, function: Node, whole: Node, returns: Sequence[tuple[str, tuple[int, int]]], in_loop: bool

@@ -16,7 +16,7 @@ from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.expressions import evaluate
 from memsim.source.kernels import template_constants
-from memsim.source.syntax import Node
+from memsim.source.syntax import Node, fields
 from memsim.source.values import constants, initializers
 from memsim.suggest.c_text import distance, factor, names_in
 from memsim.suggest.edit import Edit, Replacement
@@ -99,10 +99,10 @@ class _Reductions(KernelTree):
 
     def _parts(self, loop: Node) -> tuple[str, str, Node, Node | None, Node] | None:
         """The step of a loop over its powers of two, up to what, the test, the place, and what is done."""
-        fields = [loop.child_by_field_name(name) for name in ("initializer", "condition", "update", "body")]
-        start, condition, update, body = fields
-        if start is None or condition is None or update is None or body is None:
+        parts = fields(loop, "initializer", "condition", "update", "body")
+        if parts is None:
             return None
+        start, condition, update, body = parts
         begins = _START.fullmatch(self.tree.text(start))
         step = "" if begins is None else begins["step"]
         ways = "*=2", "<<=1", f"+={step}", f"={step}*2", f"={step}<<1", f"=2*{step}"
@@ -113,9 +113,10 @@ class _Reductions(KernelTree):
         place = inside.pop(0) if len(inside) == 3 and inside[0].type == "declaration" else None
         if len(inside) != 2 or self._squeezed(inside[1]) != "__syncthreads();":
             return None
-        test, then = (inside[0].child_by_field_name(name) for name in ("condition", "consequence"))
-        if test is None or then is None or inside[0].child_by_field_name("alternative") is not None:
+        asked = fields(inside[0], "condition", "consequence")
+        if asked is None or inside[0].child_by_field_name("alternative") is not None:
             return None
+        test, then = asked
         inside = [one for one in then.named_children if one.type != "comment"]
         does = [then] if then.type == "expression_statement" else inside
         return (step, limit[1].strip(), test, place, does[0]) if len(does) == 1 else None
@@ -150,9 +151,9 @@ class _Reductions(KernelTree):
         self, loop: Node, step: str, count: str, thread: str, place: Node | None, does: Node, to: str
     ) -> Iterator[Replacement]:
         """The loop with the threads side by side."""
-        fields = "initializer", "condition", "update"
-        start, condition, update = (loop.child_by_field_name(one) for one in fields)
-        assert start is not None and condition is not None and update is not None
+        parts = fields(loop, "initializer", "condition", "update")
+        assert parts is not None  # of a loop that is read
+        start, condition, update = parts
         begin = start.start_byte + self.tree.text(start).rindex("1")
         yield Replacement(begin, begin + 1, f"{factor(count)} / 2")
         yield Replacement(*condition.byte_range, f"{step} > 0")
