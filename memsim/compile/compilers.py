@@ -142,11 +142,7 @@ def find_nvcc() -> Path | None:
 
 
 def run_nvcc(
-    nvcc: Path,
-    source: CompilerInput,
-    options: Sequence[str],
-    arch: str,
-    instances: Sequence[str] = (),
+    nvcc: Path, source: CompilerInput, options: Sequence[str], arch: str, instances: Sequence[str] = ()
 ) -> Compiled:
     """The output of nvcc.
 

@@ -164,11 +164,7 @@ OF_ANOTHER = "not supported on .target"
 
 
 def _build(
-    source: CompilerInput,
-    options: Sequence[str],
-    arch: str,
-    compiler: str | None,
-    instances: Sequence[str],
+    source: CompilerInput, options: Sequence[str], arch: str, compiler: str | None, instances: Sequence[str]
 ) -> Compiled:
     """As `build`, for that chip."""
     nvcc = find_nvcc() if compiler != "nvrtc" else None

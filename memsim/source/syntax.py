@@ -292,6 +292,11 @@ def _standalone_calls(content: bytes) -> Iterator[Call]:
         yield Call(found.start("name"), end, name.decode())
 
 
+LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
+NOTHING = (None, "", None)  # that is assigned to, how, and what
+_PARTS = ("field_expression", "subscript_expression")
+
+
 def walk(node: Node) -> Iterator[Node]:
     """A node and all in it, in order."""
     waiting = [node]
@@ -332,6 +337,22 @@ def assignment_to(node: Node) -> Node | None:
     around = node.parent
     assigns = around is not None and around.type == "assignment_expression" and around.children[0] == node
     return around if assigns else None
+
+
+def assigned(node: Node) -> tuple[Node | None, str, Node | None]:
+    """What an expression assigns to, how, and what."""
+    if node.type == "assignment_expression":
+        return node.children[0], node.children[1].type, node.children[2]
+    if node.type == "update_expression":
+        return node.named_children[0], "++", None
+    return NOTHING
+
+
+def part_around(node: Node) -> Node:
+    """The field, or the element, of the field ... that is taken of a node: `p[i].v.x` of `p[i]`."""
+    while (around := node.parent) is not None and around.type in _PARTS and around.children[0] == node:
+        node = around
+    return node
 
 
 def bare(node: Node) -> Node:

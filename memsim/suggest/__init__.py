@@ -9,13 +9,4 @@ from memsim.suggest.proposals import Advice, Proposal, advise
 from memsim.suggest.prove import Proof, prove, prove_best
 from memsim.suggest.suggestions import Suggestions, suggest
 
-__all__ = [
-    "Advice",
-    "Proof",
-    "Proposal",
-    "Suggestions",
-    "advise",
-    "prove",
-    "prove_best",
-    "suggest",
-]
+__all__ = ["Advice", "Proof", "Proposal", "Suggestions", "advise", "prove", "prove_best", "suggest"]

@@ -17,7 +17,7 @@ from memsim.api.sanitizing import sanitize_job
 from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.sanitizer.hazards import RACE
-from memsim.source.syntax import Node, walk
+from memsim.source.syntax import NOTHING, Node, assigned, outside, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
@@ -26,7 +26,7 @@ from memsim.suggest.proposals import LEAST_SAVED, fits, shared_end
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.ranking import MARGIN, Verdict, verdict
 from memsim.suggest.threads import Remapped, replayed
-from memsim.suggest.tile_copies import NOTHING, STAYS, TileCopies, TileStore, assigned, declarators, is_in
+from memsim.suggest.tile_copies import STAYS, TileCopies, TileStore, declarators, is_in
 from memsim.time.behind_l1 import WARM
 from memsim.time.quick_estimate import estimate
 
@@ -135,9 +135,7 @@ class Asynchronous(TileCopies):
 
     def _two_buffers(self, barrier: Node, some: list[TileStore], number: int) -> Iterator[Replacement]:
         """A loop in which tiles are copied while others are used; nothing where one cannot be that."""
-        body = barrier.parent
-        loop = None if body is None else body.parent
-        around = None if loop is None else loop.parent
+        body, loop, around, *_ = (*outside(barrier), None, None, None)
         if body is None or loop is None or around is None or around.type != "compound_statement":
             return
         condition, update = (loop.child_by_field_name(name) for name in ("condition", "update"))

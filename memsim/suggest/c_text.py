@@ -26,6 +26,11 @@ def names_in(*expressions: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def index_in(access: str) -> str:
+    """`i + 1` of `a[i + 1]`."""
+    return access[access.index("[") + 1 : access.rindex("]")].strip()
+
+
 def term(expression: str) -> str:
     """The expression as a term of a sum."""
     return expression if _ARITHMETIC.fullmatch(expression) else f"({expression})"

@@ -97,15 +97,8 @@ def _wavefronts(
         at, of = _places(analysis, tile, some, int(width), moves)
         active, partner = trace.active[some][of], trace.partner[some][of]
         moved = np.stack([np.where(active, change.places(at), 0) for change in changes]) + tile.first
-        shape = moved.shape
-        cost = shared_cost(
-            moved,
-            int(width),
-            op,
-            np.broadcast_to(active, shape),
-            np.broadcast_to(partner, shape),
-            analysis.arch,
-        ).wavefronts
+        active, partner = (np.broadcast_to(one, moved.shape) for one in (active, partner))
+        cost = shared_cost(moved, int(width), op, active, partner, analysis.arch).wavefronts
         starts = np.flatnonzero(np.diff(of, prepend=-1))
         times = trace.count[some]
         low += np.minimum.reduceat(cost, starts, axis=1) @ times

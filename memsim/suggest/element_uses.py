@@ -13,7 +13,16 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
-from memsim.source.syntax import Node, arguments_of, function_name, outside, walk
+from memsim.source.syntax import (
+    LOOPS,
+    Node,
+    arguments_of,
+    assigned,
+    function_name,
+    outside,
+    part_around,
+    walk,
+)
 from memsim.source.values import changes, constants, initializers
 from memsim.suggest.c_text import EFFECT, distance, factor, names_in, plus, substituted
 from memsim.suggest.footprints import Footprints, may_be_left_out, moves, without_stores
@@ -41,9 +50,7 @@ _AT = re.compile(r"\*\s*\(\s*(\w+)\s*\+\s*([^?=<>&|^]+)\)")
 _FIELD = re.compile(r"(?<![\w.>])(\w+)\s*\.\s*(\w+)\b(?!\s*\()")
 _ELEMENT = "subscript_expression"
 _ADDRESS_OR_MORE = ("pointer_expression", "update_expression", "subscript_expression")
-LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 _NAMES = ("reference_declarator", "parameter_declaration")
-_PARTS = ("field_expression", "subscript_expression")
 _CHANGES = ("assignment_expression", "update_expression")
 #: What reads memory, or calls a function.
 _READS = re.compile(r"\[|->|\w\s*\(|(?:^|[(&|!<>=,?:+-])\s*\*")
@@ -228,13 +235,9 @@ class ElementUses(KernelTree):
     @cached_property
     def _calls(self) -> list[tuple[Node, Node]]:
         """The calls of the file, each with the function that it is in."""
-        return [
-            (one, around)
-            for one in walk(self.tree.root)
-            if one.type == "call_expression"
-            for around in outside(one)
-            if around.type == "function_definition"
-        ]
+        calls = [one for one in walk(self.tree.root) if one.type == "call_expression"]
+        around = ((one, each) for one in calls for each in outside(one))
+        return [pair for pair in around if pair[1].type == "function_definition"]
 
     def _references(self, definition: Node) -> dict[str, str]:
         """The references to elements of arrays, each with its array."""
@@ -263,9 +266,7 @@ class ElementUses(KernelTree):
             if around.parent is None or around.parent.type != "expression_statement":
                 return None
         elif around.type == "field_expression":
-            part = around  # `p[i].v.x`, `p[i].at[0]`
-            while part.parent is not None and part.parent.type in _PARTS and part.parent.children[0] == part:
-                part = part.parent
+            part = part_around(around)
             if part.parent is None or part.parent.type == "pointer_expression":
                 return None
             updates = part.parent.type in _CHANGES and (
@@ -338,12 +339,10 @@ class ElementUses(KernelTree):
         first, last = uses[0], uses[-1]
         loops = [one for one in outside(last.node, last.statement.parent) if one.type in LOOPS]
         end = loops[-1] if loops else last.node
-        behind = [assignment for one in last.statement.named_children if (assignment := _value_of(one))]
-        place = behind[0].start_byte if behind else last.statement.start_byte
-        return (
-            self.code[first.statement.start_byte : last.statement.start_byte]
-            + self.code[place : end.end_byte]
-        )
+        made = [value for _, how, value in map(assigned, last.statement.named_children) if how == "="]
+        place = made[0].start_byte if made and made[0] is not None else last.statement.start_byte
+        until = last.statement.start_byte
+        return self.code[first.statement.start_byte : until] + self.code[place : end.end_byte]
 
     def _is_block(self, node: Node, vector: Vector, index: str | None) -> bool:
         """Whether a node is a block of statements, but not that of a loop over the elements of a record."""
@@ -424,11 +423,6 @@ def is_bound(node: Node) -> bool:
     around = node.parent
     declares = around is not None and around.type == "init_declarator"
     return declares and around is not None and "reference" in around.children[0].type
-
-
-def _value_of(node: Node) -> Node | None:
-    """What `=` assigns; None of anything else."""
-    return node.children[2] if node.type == "assignment_expression" and node.children[1].type == "=" else None
 
 
 def _is_one_array(pointer: str, code: str) -> bool:

@@ -18,11 +18,11 @@ import numpy as np
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
-from memsim.source.syntax import Node, walk
+from memsim.source.syntax import part_around, walk
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.caller_layout import CallerLayout, array_of, is_given_once
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.global_accesses import is_badly_coalesced, stride
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.threads import Remapped, replayed
@@ -175,13 +175,8 @@ class _Kept(KernelTree):
         """After how many bytes what lanes access comes again, and of how many neighbours that is: of some, or
         of the next ones.
         """
-        trace = self.before.trace
-        for apart in range(1, MOST_LANES + 1):
-            both = trace.active[rows][:, apart:] & trace.active[rows][:, :-apart]
-            steps = np.unique((trace.addresses[rows][:, apart:] - trace.addresses[rows][:, :-apart])[both])
-            if len(steps) == 1 and steps[0] > 0:
-                return int(steps[0]), apart
-        return None
+        found = ((stride(self.before, rows, apart), apart) for apart in range(1, MOST_LANES + 1))
+        return next(((step, apart) for step, apart in found if step > 0), None)
 
     def _element_bytes(self, name: str) -> int:
         words = re.findall(r"\w+", self.types.get(name, ""))
@@ -205,21 +200,8 @@ class _Kept(KernelTree):
         for node in walk(self.body) if self.body is not None else ():
             if node.type != "subscript_expression" or self.tree.text(node.children[0]) != name:
                 continue
-            whole = node
-            while _is_part_of(whole):
-                assert whole.parent is not None
-                whole = whole.parent
+            whole = part_around(node)
             text, index = self.tree.text(whole), self.tree.text(node)[len(name) :].strip()[1:-1].strip()
             if whole != node and not EFFECT.search(index):
                 within = text[len(self.tree.text(node)) :]
                 yield Replacement(*whole.byte_range, f"{name}.field({index}, {name}.data[{index}]{within})")
-
-
-def _is_part_of(node: Node) -> bool:
-    """Whether a field or an element of a node is taken."""
-    around = node.parent
-    return (
-        around is not None
-        and around.type in ("field_expression", "subscript_expression")
-        and around.children[0] == node
-    )

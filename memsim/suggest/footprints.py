@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import chain, product
 
 from memsim.source.syntax import (
+    LOOPS,
     Node,
     Tree,
     arguments_of,
@@ -28,21 +29,13 @@ from memsim.source.syntax import (
     walk,
 )
 from memsim.source.values import changes, initializers, value_of
+from memsim.suggest.c_text import index_in
 from memsim.suggest.classes import Class, class_of
 from memsim.suggest.loops import LEAVES, loop_of
 
 MOST = 64  # elements that are told apart
 DEPTH = 8  # of calls in calls
-_NOT_ALWAYS = (
-    "if_statement",
-    "for_statement",
-    "while_statement",
-    "do_statement",
-    "lambda_expression",
-    "switch_statement",
-    "case_statement",
-    "for_range_loop",
-)
+_NOT_ALWAYS = (*LOOPS, "if_statement", "lambda_expression", "switch_statement", "case_statement")
 _INITIALIZERS = "field_initializer_list"
 _NAMES = "identifier", "type_identifier"  # `T x(p);` may declare a function
 _BYTES = re.compile(r"(?i)\b(?:char|uchar|u?int8_t|byte|u8)\b")
@@ -275,8 +268,7 @@ class Footprints:
             by, kind, variable = self._numbers(moved, node, body), *self._object_of(whole)
             is_given = whole.parent is not None and whole.parent.type == "argument_list"
             if around.type == "subscript_expression" and around.children[0] == node:
-                text = self.tree.text(around)
-                found = self._element(around, text[text.index("[") + 1 : text.rindex("]")], body)
+                found = self._element(around, index_in(self.tree.text(around)), body)
             elif around.type == "pointer_expression" and around.children[0].type == "*":
                 found = self._element(around, "0", body)
             elif kind:

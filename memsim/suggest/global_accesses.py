@@ -88,13 +88,11 @@ def _fields(block: Analysis, name: str, first: int, size: int) -> ArrayOfStructs
         if site.space == "global" and name in site.array.split("|") and site.requests
     ]
     sites = [block.sites[number] for number in numbers]
-    if not any(map(is_badly_coalesced, sites)) or any(
-        site.array != name or site.unresolved or site.operation.is_copy for site in sites
-    ):
-        return None
     rows = [block.requests_of_sites[number] for number in numbers]
-    record = _record(block, [some for some, site in zip(rows, sites) if is_badly_coalesced(site)])
-    if record is None:
+    badly = [some for some, site in zip(rows, sites) if is_badly_coalesced(site)]
+    record = stride(block, np.concatenate(badly)) if badly else 0
+    alone = all(one.array == name and not one.unresolved and not one.operation.is_copy for one in sites)
+    if not alone or not 0 < record <= LONGEST:
         return None
     pieces = set()
     for some, site in zip(rows, sites, strict=True):
@@ -128,13 +126,12 @@ def _fields(block: Analysis, name: str, first: int, size: int) -> ArrayOfStructs
     return ArrayOfStructs(name, record, tuple(known), (before, after), lines)
 
 
-def _record(block: Analysis, rows: list[NDArray[np.int64]]) -> int | None:
-    """The stride between neighbouring lanes, if it is the same in all these requests."""
-    trace = block.trace
-    some = np.concatenate(rows)
-    both = trace.active[some][:, 1:] & trace.active[some][:, :-1]
-    steps = np.unique(np.diff(trace.addresses[some], axis=1)[both])
-    return int(steps[0]) if len(steps) == 1 and 0 < steps[0] <= LONGEST else None
+def stride(analysis: Analysis, rows: NDArray[np.int64], apart: int = 1) -> int:
+    """By how many bytes lanes that are `apart` from others are ahead of them; 0 if that differs."""
+    active, addresses = analysis.trace.active[rows], analysis.trace.addresses[rows]
+    both = active[:, apart:] & active[:, :-apart]
+    steps = np.unique((addresses[:, apart:] - addresses[:, :-apart])[both])
+    return int(steps[0]) if len(steps) == 1 else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from memsim.source.syntax import Node, Tree, arguments_of, bare, body_of, fields, outside, walk
+from memsim.source.syntax import LOOPS, Node, Tree, arguments_of, bare, body_of, fields, outside, walk
 from memsim.suggest.index_sums import ONE, ZERO, Atom, IndexSum, operation
 
 _BUILT_IN = re.compile(r"(threadIdx|blockIdx|blockDim|gridDim)\.([xyz])")
@@ -19,7 +19,6 @@ WHOLE = re.compile(r"(?!.*\b(?:char|short)\b).*\b(?:int|unsigned|uint|long|u?int
 _UNSIGNED = re.compile(r"\b(?:unsigned|uint\w*|size_t)\b")
 _NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _LOGICAL = (*_NEGATED, "&&", "||")
-_LOOPS = ("for_statement", "while_statement", "do_statement")
 #: What the value may be of what is no whole number: that of a condition.
 _OF_FLAGS = ("binary_expression", "parenthesized_expression", "unary_expression")
 _CAST = re.compile(r"(?:static_cast\s*<\s*(.*?)\s*>|(int|unsigned|size_t))")
@@ -169,7 +168,7 @@ class Indices:
 
     def _is_set(self, statement: Node, name: str, used_at: Node) -> bool:
         """Whether a statement sets a variable before it uses it, or in a loop."""
-        around = [one.byte_range for one in (*outside(used_at, statement), statement) if one.type in _LOOPS]
+        around = [one.byte_range for one in (*outside(used_at, statement), statement) if one.type in LOOPS]
         places = [one.start_byte for target, one in self._within(statement) if target == name]
         return any(at < used_at.start_byte or any(a <= at < b for a, b in around) for at in places)
 

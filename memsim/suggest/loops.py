@@ -80,26 +80,16 @@ def loop_of(tree: Tree, node: Node | None) -> LoopHead | None:
     begins, (step, at) = _BEGINS.fullmatch(start), named.get(left, (None, -1))
     if step is None or mark not in _TURNED or (begins is not None and begins["name"] != left):
         return None
+    if (at < 0 and changes(left, update) > 1) or (begins is None and start.strip(" ;")):
+        return None
     if at >= 0:
         body = body[:at] + " " * len(step[0]) + body[at + len(step[0]) :]
-    elif changes(left, update) > 1:
-        return None
-    if begins is None and start.strip(" ;"):
-        return None
     sign = step["more"] or (step["sign"] or step["mark"] or step["plus"])[0]
     by = (step["by"] or step["of"] or "1").strip()
     kind, value = (begins["type"].strip(), begins["value"]) if begins else ("", "")
     step_text = by if sign == "+" else f"{sign}{by}" if re.fullmatch(r"\w+", by) else f"{sign}({by})"
-    return LoopHead(
-        left,
-        kind,
-        value,
-        mark,
-        right,
-        step_text,
-        body,
-        parts[3].start_byte + at if at >= 0 and parts[3] else None,
-    )
+    stepped = parts[3].start_byte + at if at >= 0 and parts[3] else None
+    return LoopHead(left, kind, value, mark, right, step_text, body, stepped)
 
 
 def _variable(step: re.Match[str]) -> str:

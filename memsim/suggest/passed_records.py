@@ -87,10 +87,8 @@ class PassedRecords(ElementUses):
                     return inner, condition
                 condition, outer = entered, outer.parent or outer
             elif may_be_left_out(outer, inner):
-                alone = inner.type == "expression_statement" and outer.type in (
-                    "for_statement",
-                    "while_statement",
-                )
+                of_loop = outer.type in ("for_statement", "while_statement")
+                alone = of_loop and inner.type == "expression_statement"
                 return (inner, condition) if alone and inner == outer.child_by_field_name("body") else None
             inner, outer = outer, outer.parent
         return None

@@ -17,7 +17,7 @@ from memsim.job import Job
 from memsim.source.syntax import Node, body_of, fields, walk
 from memsim.source.text import bracket_end
 from memsim.source.values import DEFINE, changes, initializers, value_of
-from memsim.suggest.c_text import EFFECT, NAME, names_in, substituted
+from memsim.suggest.c_text import EFFECT, NAME, index_in, names_in, substituted
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.loops import LEAVES, LoopHead, loop_of
@@ -256,7 +256,7 @@ class Places(KernelTree):
                 name = self.tree.text(left)
                 text = substituted(self.tree.text(value), local, 1)
                 if left.type == "subscript_expression" and node.type == "expression_statement":
-                    index = substituted(name[name.index("[") + 1 : name.rindex("]")], local, 1)
+                    index = substituted(index_in(name), local, 1)
                     ops = sorted({op for line, op in self.bad if line in lines})
                     array = name[: name.index("[")].strip()
                     found.append(Statement(array, " ".join(index.split()), text, tuple(ops)))

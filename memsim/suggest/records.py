@@ -21,12 +21,11 @@ import numpy as np
 from memsim.analysis import Analysis
 from memsim.arch.units import WARP
 from memsim.job import Job
-from memsim.source.syntax import Node, outside
+from memsim.source.syntax import LOOPS, Node, outside
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.element_uses import (
-    LOOPS,
     MOST,
     SHARED_BY_OTHERS,
     ElementUse,

@@ -14,7 +14,7 @@ from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.syntax import Node, assignment_to, outside, walk
 from memsim.source.values import changes, initializers
-from memsim.suggest.c_text import EFFECT, distance, names_in, substituted
+from memsim.suggest.c_text import EFFECT, distance, index_in, names_in, substituted
 from memsim.suggest.footprints import changes_of, may_be_left_out
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.loops import STEP, loop_of
@@ -130,7 +130,7 @@ class RowAccesses(KernelTree):
             address = f"{vector.base}[{vector.index}]"
             return _Element(vector.array, vector.index, address, function, vector.pointer, vector.unit)
         if node.type == "subscript_expression" and re.fullmatch(r"\w+(?:\.\w+)?", base):
-            return _Element(base, _index(text).removesuffix("++").strip(), f"&{text}", function)
+            return _Element(base, index_in(text).removesuffix("++").strip(), f"&{text}", function)
         pointer = re.fullmatch(r"\*\s*(?P<address>(?P<name>\w+)\s*(?:\+\+)?)", text)
         return None if pointer is None else _Element(pointer["name"], "0", pointer["address"], function)
 
@@ -292,8 +292,3 @@ class RowAccesses(KernelTree):
         function = next(around for around in outside(one.loop) if around.type == "function_definition")
         elements = ((node, self._element(node, function)) for node in walk(one.loop))
         return any(found and found.array == one.array and assignment_to(node) for node, found in elements)
-
-
-def _index(access: str) -> str:
-    """`i + 1` of `a[i + 1]`."""
-    return access[access.index("[") + 1 : access.rindex("]")].strip()

@@ -19,15 +19,7 @@ from memsim.suggest.halos import halos
 from memsim.suggest.numbered import numbered
 from memsim.suggest.privatised import privatised
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
-from memsim.suggest.prove import (
-    MOST_TRIES,
-    Proof,
-    integer_arguments,
-    macros_of,
-    prove,
-    prove_best,
-    source_of,
-)
+from memsim.suggest.prove import MOST_TRIES, Proof, integer_arguments, macros_of, prove, prove_best, source_of
 from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.restrided import restrided

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
-from memsim.source.syntax import Node, arguments_of, bare, parameters_of, walk
+from memsim.source.syntax import Node, arguments_of, assigned, bare, parameters_of, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.kernel_tree import KernelTree
@@ -37,9 +37,6 @@ class Pointed:
     space: str = ""
     of: str = ""
     array: str = ""
-
-
-NOTHING = (None, "", None)  # that is assigned to, how, and what
 
 
 class PointerTree(KernelTree):
@@ -93,9 +90,7 @@ class PointerTree(KernelTree):
             return self.pointed(first)
         cast = self.cast(node)
         made = None if cast is None else self.pointed(cast[1])
-        return (
-            None if cast is None or made is None else Pointed(made.space, element_type(cast[0]), made.array)
-        )
+        return made and cast and replace(made, of=element_type(cast[0]))
 
     def cast(self, node: Node) -> tuple[str, Node] | None:
         """To which pointer an expression casts, `float4 *`, and what; None of any other."""
@@ -144,15 +139,6 @@ class PointerTree(KernelTree):
         """The first name in a declarator or an expression."""
         names = (self.tree.text(one) for one in walk(node) if one.type == "identifier")
         return next((one for one in names if one != "reinterpret_cast"), "")
-
-
-def assigned(node: Node) -> tuple[Node | None, str, Node | None]:
-    """What an expression assigns to, how, and what."""
-    if node.type == "assignment_expression":
-        return node.children[0], node.children[1].type, node.children[2]
-    if node.type == "update_expression":
-        return node.named_children[0], "++", None
-    return NOTHING
 
 
 def declarators(node: Node) -> Iterator[Node]:
@@ -218,10 +204,8 @@ class TileCopies(PointerTree):
         if element is not None and element.space == "global":
             if element.of != kind or EFFECT.search(left + right) or not self._can_be_copied(kind):
                 return None
-            return (
-                f"__pipeline_memcpy_async({self.address(to)}, {self.address(value)}, sizeof({kind}));",
-                (),
-            )
+            places = f"{self.address(to)}, {self.address(value)}"
+            return f"__pipeline_memcpy_async({places}, sizeof({kind}));", ()
         if value.type == "conditional_expression":
             condition, ways = self.tree.text(bare(value.children[0])), (value.children[2], value.children[4])
             copies = [self._copied(to, kind, one, statement) for one in ways]
