@@ -74,71 +74,53 @@ def chip_name(text: str) -> str:
     return "|".join(native_arch() if name == "native" else name for name in names)
 
 
+def _takes(metavar: str, help: str, kind: Any = None, **more: Any) -> dict[str, Any]:
+    """What click needs to know of an option with a value."""
+    return {"type": kind, "metavar": metavar, "help": help, **more}
+
+
+_EXTENTS, _MANY = "X[,Y[,Z]]", {"multiple": True}
 #: What says how a TARGET is launched: the parameters, and what click needs to know of each.
 LAUNCH: dict[str, dict[str, Any]] = {
-    "size": {"metavar": "M,N,K", "help": "Problem size of a catalogue kernel."},
-    "kernel": {"metavar": "NAME", "help": "Kernel to analyze, if the file has several."},
-    "grid": {"type": integers, "metavar": "X[,Y[,Z]]", "help": "Grid size in blocks."},
-    "block": {"type": integers, "metavar": "X[,Y[,Z]]", "help": "Block size in threads."},
-    "arg": {
-        "multiple": True,
-        "metavar": "VALUE",
-        "help": "A kernel argument; repeat it for each parameter, in order.",
-    },
-    "let": {
-        "type": named_value,
-        "multiple": True,
-        "metavar": "NAME=VALUE",
-        "help": "Value of a name that the launch in a CUDA file uses, such as --let M=1024. Repeatable.",
-    },
-    "define": {
-        "multiple": True,
-        "metavar": "NAME[=VALUE]",
-        "help": "Define a macro for the compiler, or set a parameter of a Python function. Repeatable.",
-    },
-    "include": {
-        "multiple": True,
-        "metavar": "DIR",
-        "callback": allow_named,
-        "help": "Add a folder of headers. Repeatable.",
-    },
-    "compiler": {
-        "type": click.Choice(("nvrtc", "nvcc")),
-        "metavar": "[nvrtc|nvcc]",
-        "help": "Compiler for a CUDA file. Default: NVRTC, then nvcc.",
-    },
-    "shared_bytes": {
-        "type": click.IntRange(0),
-        "default": 0,
-        "metavar": "N",
-        "help": "Dynamic shared memory per block in bytes.",
-    },
-    "cluster": {
-        "type": integers,
-        "metavar": "X[,Y[,Z]]",
-        "help": "Blocks of a cluster, if the launch chooses it. Default: as compiled.",
-    },
-    "blocks": {
-        "type": click.IntRange(1),
-        "metavar": "N",
-        "help": "Replay only this many blocks of the grid.",
-    },
-    "max_steps": {
-        "type": click.IntRange(1),
-        "metavar": "N",
-        "help": "Give up on a launch after this many instructions.",
-    },
+    "size": _takes("M,N,K", "Problem size of a catalogue kernel."),
+    "kernel": _takes("NAME", "Kernel to analyze, if the file has several."),
+    "grid": _takes(_EXTENTS, "Grid size in blocks.", integers),
+    "block": _takes(_EXTENTS, "Block size in threads.", integers),
+    "arg": _takes("VALUE", "A kernel argument; repeat it for each parameter, in order.", **_MANY),
+    "let": _takes(
+        "NAME=VALUE",
+        "Value of a name that the launch in a CUDA file uses, such as --let M=1024. Repeatable.",
+        named_value,
+        **_MANY,
+    ),
+    "define": _takes(
+        "NAME[=VALUE]",
+        "Define a macro for the compiler, or set a parameter of a Python function. Repeatable.",
+        **_MANY,
+    ),
+    "include": _takes("DIR", "Add a folder of headers. Repeatable.", callback=allow_named, **_MANY),
+    "compiler": _takes(
+        "[nvrtc|nvcc]",
+        "Compiler for a CUDA file. Default: NVRTC, then nvcc.",
+        click.Choice(("nvrtc", "nvcc")),
+    ),
+    "shared_bytes": _takes("N", "Dynamic shared memory per block in bytes.", click.IntRange(0), default=0),
+    "cluster": _takes(
+        _EXTENTS, "Blocks of a cluster, if the launch chooses it. Default: as compiled.", integers
+    ),
+    "blocks": _takes("N", "Replay only this many blocks of the grid.", click.IntRange(1)),
+    "max_steps": _takes("N", "Give up on a launch after this many instructions.", click.IntRange(1)),
     "allow_out_of_bounds": {
         "is_flag": True,
         "help": "Count loads outside every array instead of failing; their values are unknown.",
     },
-    "arch": {
-        "type": chip_name,
-        "metavar": "CHIP",
-        "help": f"Architecture to compile for, whose rules apply: {', '.join(ARCHS)}, or native, the "
+    "arch": _takes(
+        "CHIP",
+        f"Architecture to compile for, whose rules apply: {', '.join(ARCHS)}, or native, the "
         "GPU here; sm_90a: with Hopper's own instructions. Default: the one the code was compiled for; sm_90 "
         "for source code, sm_90a if it needs that.",
-    },
+        chip_name,
+    ),
 }
 LETTERS = {"define": "-D", "include": "-I"}
 #: What `read_job` calls what these options say.
