@@ -116,12 +116,8 @@ def _nobody(access: FoundAccess) -> str:
     """What acts that is no thread."""
     if access.does == "multiplies":
         return "a warpgroup"
-    is_copy = (
-        access.does.startswith("copies")
-        or "UBLK" in access.instruction.text
-        or "UTMA" in access.instruction.text
-    )
-    return "a copy" if is_copy else "a thread"
+    by_engine = any(opcode in access.instruction.text for opcode in ("UBLK", "UTMA"))
+    return "a copy" if by_engine or access.does.startswith("copies") else "a thread"
 
 
 def block_of(launch: Launch, access: FoundAccess) -> tuple[int, int, int]:
