@@ -96,14 +96,12 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
     rows, sources = heat_rows(analysis), files(analysis)
     rows_after = heat_rows(after) if after is not None else []
     details = _details(analysis)
-    advice = [
+    advice = [entry for entry in advise(analysis) if entry.conflicts]
+    switches = [
         (entry, [(look, shown_part(look.layout, MOST_SWITCHED_WORDS)) for look in looks(analysis, entry)])
+        for entry in advice
         if entry.proposals
-        else (entry, [])
-        for entry in advise(analysis)
-        if entry.conflicts
     ]
-    switches = [(entry, shown) for entry, shown in advice if shown]
     switched = {entry.tile.array for entry, _ in switches}
     arrays = [array for array in layouts(analysis) if array.name not in switched]
     return _rendered(
