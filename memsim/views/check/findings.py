@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from shlex import quote
 from typing import TYPE_CHECKING, TextIO
 
@@ -137,33 +139,31 @@ def with_lanes(outcome: Outcome) -> Outcome:
 
 def worst_request(analysis: Analysis, site: SiteCounts) -> str:
     """The conflicting lanes of the row's most expensive request; "" if unknown or not decided by lanes."""
-    if not (site.wavefronts or site.sectors) or not site.operation.is_of_lanes:
-        return ""
-    from memsim.pictures.worst_request import SharedRequest, take_apart
+    from memsim.pictures.worst_request import SharedRequest
 
-    request = take_apart(analysis, _number(analysis, site))
+    request = _most_expensive(analysis, site)
+    if request is None:
+        return ""
     return _shared(request) if isinstance(request, SharedRequest) else _global(request)
 
 
 def picture_of(finding: Finding) -> str:
     """The row's most expensive request lane by lane, as text; "" where no lane decides."""
-    analysis, site = finding.analysis, finding.site
-    if analysis is None or not worst_request(analysis, site):
-        return ""
-    from memsim.pictures.worst_request import take_apart
     from memsim.views.explain.request_text import write
 
-    request = take_apart(analysis, _number(analysis, site))
-    return text_of(lambda stream: write(request, stream))
+    request = None if finding.analysis is None else _most_expensive(finding.analysis, finding.site)
+    return "" if request is None else text_of(partial(write, request))
 
 
-def _number(analysis: Analysis, site: SiteCounts) -> int:
-    return next(i for i, other in enumerate(analysis.sites) if _access_of(other) == _access_of(site))
+def _most_expensive(analysis: Analysis, site: SiteCounts) -> SharedRequest | GlobalRequest | None:
+    """A row's request; None where no lane decides. A statement stands where the worst of its rows does."""
+    if not (site.wavefronts or site.sectors) or not site.operation.is_of_lanes:
+        return None
+    from memsim.pictures.worst_request import take_apart
 
-
-def _access_of(site: SiteCounts) -> tuple[object, ...]:
-    """What a row of an analysis is for, and one of a statement the worst of its rows."""
-    return site.file, site.line, site.op, site.space, site.width, site.array
+    place_of = attrgetter("file", "line", "op", "space", "width", "array")
+    number = next(i for i, other in enumerate(analysis.sites) if place_of(other) == place_of(site))
+    return take_apart(analysis, number)
 
 
 def _shared(request: SharedRequest) -> str:
