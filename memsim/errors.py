@@ -34,13 +34,8 @@ class MemsimError(Exception):
         exit_code: int = 2,
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.file = file
-        self.line = line
-        self.column = column
-        self.source = source
-        self.hint = hint
-        self.exit_code = exit_code
+        self.message, self.hint, self.exit_code = message, hint, exit_code
+        self.file, self.line, self.column, self.source = file, line, column, source
 
     def __reduce__(self) -> tuple[object, ...]:
         """As another process gets it: what is said, and no more, of whatever kind it is."""

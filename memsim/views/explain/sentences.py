@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import cos, pi, sin
 
 from memsim.arch.units import BANKS, LINE, SECTOR, WARP, WORD
-from memsim.pictures.worst_request import BankMeeting, GlobalRequest, RequestOrigin, SharedRequest
+from memsim.pictures.worst_request import BankMeeting, GlobalRequest, RequestOrigin, Seat, SharedRequest
 from memsim.views.labels import count, dim3, lane_names, ranges
 
 
@@ -44,21 +44,18 @@ def line_cells(request: SharedRequest) -> list[Cell]:
 
     A word that several groups or wavefronts move is one cell: the first wavefront is its own.
     """
-    found: dict[int, Cell] = {}
+    wanted: dict[int, list[tuple[Seat, bool]]] = {}
     for meeting in request.meetings():
         for seat in meeting.seats:
             for word in seat.words:
-                old = found.get(word)
-                lanes, wavefront, collides = seat.lanes, seat.wavefront, len(meeting.seats) > 1
-                if old is not None:
-                    lanes = tuple(sorted({*old.lanes, *lanes}))
-                    wavefront, collides = min(old.wavefront, wavefront), old.collides or collides
-                found[word] = Cell(0, word % BANKS, word, lanes, wavefront, collides)
-    lines = {line: row for row, line in enumerate(sorted({word // BANKS for word in found}))}
-    return [
-        Cell(lines[word // BANKS], cell.bank, word, cell.lanes, cell.wavefront, cell.collides)
-        for word, cell in sorted(found.items())
-    ]
+                wanted.setdefault(word, []).append((seat, len(meeting.seats) > 1))
+    rows = {line: row for row, line in enumerate(sorted({word // BANKS for word in wanted}))}
+    cells = []
+    for word, seats in sorted(wanted.items()):
+        lanes = sorted({lane for seat, _ in seats for lane in seat.lanes})
+        first, collides = min(seat.wavefront for seat, _ in seats), any(meets for _, meets in seats)
+        cells.append(Cell(rows[word // BANKS], word % BANKS, word, tuple(lanes), first, collides))
+    return cells
 
 
 def ring() -> list[tuple[float, float]]:

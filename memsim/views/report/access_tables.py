@@ -106,19 +106,11 @@ def _row(number: int, site: SiteCounts, files: dict[str, str], total: int) -> Ac
 
 @dataclass(frozen=True, slots=True)
 class TotalChange:
-    """One quantity of both launches; neither better nor worse where it is equal."""
+    """One quantity of both launches."""
 
     what: str
     before: int
     after: int
-
-    @property
-    def better(self) -> bool:
-        return self.after < self.before
-
-    @property
-    def worse(self) -> bool:
-        return self.after > self.before
 
 
 @dataclass(frozen=True, slots=True)

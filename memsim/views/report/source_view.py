@@ -34,11 +34,6 @@ class PageLine:
     mark: str = ""
     instructions: int = 0
 
-    @property
-    def bad(self) -> bool:
-        """Whether the line wastes anything."""
-        return self.heat > 1
-
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
