@@ -39,14 +39,19 @@ def time_limit() -> float:
     Raises:
         MemsimError: it is not a positive number.
     """
-    text = os.environ.get(VARIABLE) or str(SECONDS)
+    return _number_in(VARIABLE, SECONDS, 0, threading.TIMEOUT_MAX, "seconds")
+
+
+def _number_in(variable: str, default: float, least: float, most: float, unit: str) -> float:
+    """The number between two others that the environment sets, else the default one."""
+    text = os.environ.get(variable) or str(default)
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < threading.TIMEOUT_MAX:
-        raise MemsimError(f"{VARIABLE} must be a number of seconds, not {text!r}")
-    return seconds
+        number = 0.0
+    if not least < number < most:
+        raise MemsimError(f"{variable} must be a number of {unit}, not {text!r}")
+    return number
 
 
 def time_left() -> float:
@@ -220,11 +225,5 @@ def _limits() -> list[str | Path]:
     """The command line in front of a program that limits its memory; empty where the system cannot."""
     if sys.platform == "win32":
         return []
-    text = os.environ.get(MEMORY_VARIABLE) or str(GIGABYTES)
-    try:
-        size = int(float(text) * (1 << 30))
-    except (ValueError, OverflowError):
-        size = 0
-    if not 0 < size < 1 << 62:
-        raise MemsimError(f"{MEMORY_VARIABLE} must be a number of gigabytes, not {text!r}")
-    return [sys.executable, "-I", "-S", _LIMITED, str(size)]
+    gigabytes = _number_in(MEMORY_VARIABLE, GIGABYTES, 1 / (1 << 30), 1 << 32, "gigabytes")
+    return [sys.executable, "-I", "-S", _LIMITED, str(int(gigabytes * (1 << 30)))]

@@ -107,7 +107,8 @@ def _checked(
             chosen = project.chosen(patterns)
             outcome = with_lanes(check_project(project, chosen, cache, jobs, report))
         is_all_read = all(isinstance(one, Job) and is_known_before(one, cache) for one in chosen)
-        if is_all_read and outcome.is_clean and form == TEXT and against is None:
+        is_clean = not (outcome.problems or outcome.findings)
+        if is_all_read and is_clean and form == TEXT and against is None:
             may_be_given_again()
     except MemsimError as error:  # whoever reads the format must see it too
         outcome = Outcome((), (), (Problem("", error),))

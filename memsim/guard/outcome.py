@@ -161,11 +161,6 @@ class Outcome:
         return 1 if any(checked.broken for checked in self.checked) else 0
 
     @property
-    def is_clean(self) -> bool:
-        """Whether all of it passed, and there is nothing more to say."""
-        return not (self.problems or self.findings)
-
-    @property
     def verdict(self) -> str:
         """The answer in one line."""
         broken = [checked for checked in self.checked if checked.broken]
