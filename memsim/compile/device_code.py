@@ -32,14 +32,6 @@ EMPTY_NAMES = sorted(_STANDARD)
 #: What device code reads of the driver's header, `cuda.h`: which release it is of, that of NVRTC, and the
 #: type of a tensor map; and another header that includes it.
 DRIVER_NAME, OF_DRIVER = "cuda.h", "cudaTypedefs.h"
-DRIVER = """#pragma once
-#ifndef CUDA_VERSION
-#define CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
-#endif
-typedef struct CUtensorMap_st {
-    alignas(__CUDACC_VER_MAJOR__ < 13 ? 64 : 128) unsigned long long opaque[16];
-} CUtensorMap;
-"""
 # Prefixes of headers that only host code can use.
 _HOST = re.compile(
     r"(?:EGL|torch|ATen|c10|pybind11|nanobind|opencv2?|GL|GLFW|glad|gtest|gmock|benchmark|boost|Eigen|fmt|spdlog|nlohmann|nvtx3|"
@@ -152,13 +144,8 @@ def with_includes(text: str, file: str, project: SourceTree) -> str:
 # --- stand-in for the standard headers
 
 # A libcu++ header on each line, and the names of namespace std in it; first the functions of CUDA's own math.
-_LIBRARY = {
-    header: names.split()
-    for header, names in (
-        line.split(maxsplit=1)
-        for line in (STANDARD.parent / "standard_names.txt").read_text(encoding="utf-8").splitlines()
-    )
-}
+_NAMES = (STANDARD.parent / "standard_names.txt").read_text(encoding="utf-8")
+_LIBRARY = {header: names for header, *names in map(str.split, _NAMES.splitlines())}
 _MATH = frozenset(_LIBRARY.pop("math"))
 _OF_NAME = {name: header for header, names in _LIBRARY.items() for name in names}
 _TYPE_TRAIT = re.compile(
@@ -255,11 +242,9 @@ def _of_cub(code: str, cccl: Path) -> list[str]:
     found = []
     for name in dict.fromkeys(re.findall(r"\w*cub\s*::\s*([A-Z]\w*)", code)):
         snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-        group = (
-            "thread/thread_operators"
-            if name in ("Sum", "Max", "Min", "ArgMax", "ArgMin", "Equality", "Inequality")
-            else f"{snake.split('_')[0]}/{snake}"
-        )
+        group = f"{snake.split('_')[0]}/{snake}"
+        if name in ("Sum", "Max", "Min", "ArgMax", "ArgMin", "Equality", "Inequality"):
+            group = "thread/thread_operators"
         if (cccl / "cub" / f"{group}.cuh").is_file():
             found.append(f"cub/{group}.cuh")
     return found
@@ -310,7 +295,8 @@ def device_code(
     project = read_project(text, true_name, folder, options)
     kept = set_aside(project.texts, true_name, re.findall(r"\w+", wanted), asserted)
     texts = {file: with_includes(content, file, project) for file, content in kept.items()}
-    headers = {**dict.fromkeys(EMPTY_NAMES, "#pragma once\n"), DRIVER_NAME: DRIVER}
+    driver = (STANDARD.parent / DRIVER_NAME).read_text(encoding="utf-8")
+    headers = {**dict.fromkeys(EMPTY_NAMES, "#pragma once\n"), DRIVER_NAME: driver}
     headers |= {file: content for file, content in texts.items() if file != true_name}
     headers[STANDARD_NAME] = stand_in([*kept.values(), wanted])
     more = [

@@ -85,7 +85,6 @@ _TRANSLATED = (
     (re.compile(r"-isystem=?(.+)"), r"-I\1"),
     (re.compile(r"-?-include=?(.+)"), r"--pre-include=\1"),
 )
-_NEXT = {"-isystem": "-I", "-include": "--pre-include=", "-I": "-I", "-D": "-D", "-U": "-U"}
 # Options in a build file that change device code.
 _OF_DEVICE = re.compile(
     r"--?(?:arch|gpu-architecture|gencode|generate-code)=.+"
@@ -118,12 +117,9 @@ def for_nvrtc(options: Sequence[str]) -> tuple[list[str], list[str]]:
     """(the options for NVRTC, notes about ignored ones)."""
     taken: list[str] = []
     ignored: list[str] = []
-    words = iter(options)
+    words = iter(_joined(options))
     for word in words:
-        if word in _NEXT:
-            following = next(words, None)
-            taken += [word] if following is None else [f"{_NEXT[word]}{following}"]
-        elif word in _WITH_VALUE:
+        if word in _WITH_VALUE:
             ignored.append(f"{word} {next(words, '')}".strip())
         elif _ALONE.fullmatch(word):
             ignored.append(word)
@@ -131,9 +127,8 @@ def for_nvrtc(options: Sequence[str]) -> tuple[list[str], list[str]]:
             for pattern, translation in _TRANSLATED:
                 word = pattern.sub(translation, word) if pattern.fullmatch(word) else word
             taken.append(word)
-    return taken, [
-        f"options ignored because they do not change device code: {' '.join(ignored)}"
-    ] if ignored else []
+    said = f"options ignored because they do not change device code: {' '.join(ignored)}"
+    return taken, [said] if ignored else []
 
 
 def macros_of(options: Sequence[str]) -> dict[str, str]:

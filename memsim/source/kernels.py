@@ -201,46 +201,24 @@ def _kernel(
 
 def _parameter(tree: Tree, node: Node) -> SourceParameter:
     """`const float *__restrict__ in` has the type `const float *` and the name `in`."""
-    text = tree.text(node)
-    name = node.child_by_field_name("declarator")
+    kind, called, name = tree.text(node), "", node.child_by_field_name("declarator")
     while name is not None and name.type not in ("identifier", "field_identifier"):
-        inside = name.child_by_field_name("declarator")
-        name = (
-            inside
-            if inside is not None
-            else next(
-                (
-                    child
-                    for child in reversed(name.named_children)
-                    if child.type.endswith(("identifier", "declarator"))
-                ),
-                None,
-            )
-        )
-    called = tree.text(name) if name is not None else ""
-    array = "*" if "[" in text and name is not None else ""
-    kind = (
-        tree.masked[node.start_byte : name.start_byte].decode("utf-8", "replace")
-        if name is not None
-        else text
-    )
-    kind = re.sub(r"\s+", " ", _KEPT_OUT.sub(" ", kind)).strip()
-    return SourceParameter(
-        re.sub(r"\s*([*&])\s*(?=[*&]|$)", r" \1", kind + array).replace("* *", "**"), called
-    )
+        inside = [one for one in name.named_children if one.type.endswith(("identifier", "declarator"))]
+        name = name.child_by_field_name("declarator") or (inside[-1] if inside else None)
+    array = "*" if "[" in kind and name is not None else ""
+    if name is not None:
+        kind = tree.masked[node.start_byte : name.start_byte].decode("utf-8", "replace")
+        called = tree.text(name)
+    kind = re.sub(r"\s+", " ", _KEPT_OUT.sub(" ", kind)).strip() + array
+    return SourceParameter(re.sub(r"\s*([*&])\s*(?=[*&]|$)", r" \1", kind).replace("* *", "**"), called)
 
 
 def template_parameters(node: Node) -> tuple[TemplateParameter, ...]:
     """The parameters in `<typename T, int N = 4>`."""
-    return tuple(
-        _template_parameter((child.text or b"").decode("utf-8", "replace"))
-        for child in node.named_children
-        if child.type.endswith("declaration")
-    )
-
-
-def _template_parameter(text: str) -> TemplateParameter:
-    declared, _, default = text.partition("=")
-    words = declared.split()
-    name = re.sub(r"\W", "", words[-1]) if words else ""
-    return TemplateParameter(" ".join(words[:-1]), name, default.strip() or None)
+    found = []
+    for child in (one for one in node.named_children if one.type.endswith("declaration")):
+        declared, _, default = (child.text or b"").decode("utf-8", "replace").partition("=")
+        words = declared.split()
+        name = re.sub(r"\W", "", words[-1]) if words else ""
+        found.append(TemplateParameter(" ".join(words[:-1]), name, default.strip() or None))
+    return tuple(found)

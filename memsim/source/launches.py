@@ -23,6 +23,7 @@ from memsim.source.values import (
     functions,
     initializers,
     scope_at_end,
+    types_named,
     value_of,
     variables,
     without_excluded_branches,
@@ -74,11 +75,8 @@ class Surroundings:
             return None
         found: list[str] = []
         for name in names:
-            inside = (
-                self.asked(self.initialized[name], levels - 1)
-                if levels and name in self.initialized
-                else None
-            )
+            made = self.initialized.get(name) if levels else None
+            inside = None if made is None else self.asked(made, levels - 1)
             found += [name] if inside is None else inside
         return tuple(dict.fromkeys(found))
 
@@ -243,22 +241,15 @@ class _LaunchReader:
         number = value_of(text, self.constants)
         if number is not None:
             return str(number)
-        alias = re.search(
-            rf"\b(?:using\s+{re.escape(text)}\s*=\s*([^;]+)|typedef\s+([^;]+?)\s+{re.escape(text)}\s*);",
-            self.around,
-        )
-        if alias is None:
+        other = next(iter(types_named(text, self.around)), None)
+        if other is None:
             return substitute_names(text, self.bound)
         numbers = {name: str(value) for name, value in self.constants.items()}
-        return substitute_names((alias[1] or alias[2]).strip(), numbers | self.bound)
+        return substitute_names(other, numbers | self.bound)
 
     def _dim3(self, text: str) -> tuple[Size, ...]:
         """`dim3(32, 8)`, `{32, 8}`, a number, or a variable declared as one of these."""
-        made = (
-            re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", text, re.DOTALL)
-            if text.startswith(("dim3", "{"))
-            else None
-        )
+        made = re.fullmatch(r"(?:dim3\s*[({]|\{)(.*)[)}]", text, re.DOTALL)
         if made:
             return tuple(self._size(part.strip()) for part in split(made[1]) if part.strip())
         if re.fullmatch(r"\w+", text) and text not in self.constants:

@@ -104,6 +104,13 @@ def changes(name: str, code: str) -> int:
     return len(re.findall(rf"\b{name}\s*{assigned}|(?:\+\+|--|(?<!&)&(?!&)|>>)\s*{name}\b", code))
 
 
+def types_named(name: str, code: str) -> list[str]:
+    """What `using` and `typedef` of a code give a name to."""
+    name = re.escape(name)
+    found = re.finditer(rf"\b(?:using\s+{name}\s*=\s*([^;]+)|typedef\s+([^;]+?)\s+{name}\s*);", code)
+    return [(one[1] or one[2]).strip() for one in found]
+
+
 def scope_at_end(code: str) -> Callable[[int], bool]:
     """Says of a place of a function's code whether what is declared there is in scope where the code ends."""
     depth = [0, *accumulate((letter == "{") - (letter == "}") for letter in code)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from memsim.source.text import bracket_end, split, without_comments
-from memsim.source.values import constants, value_of
+from memsim.source.values import constants, types_named, value_of
 from memsim.suggest.c_text import substituted
 
 DEPTH = 8  # of names for other types
@@ -46,9 +46,9 @@ def class_of(texts: tuple[str, ...], kind: str, known: Mapping[str, int]) -> Cla
         if named is None:
             return None
         name = named["name"]
-        same = re.findall(rf"\busing\s+{name}\s*=\s*([^;]+);|\btypedef\s+([^;{{}}]+?)\s+{name}\s*;", code)
+        same = [one for one in types_named(name, code) if "{" not in one]
         if len(set(same)) == 1:
-            kind = "".join(same[0])
+            kind = same[0]
             continue
         template = r"(?:\btemplate\s*<(?P<parameters>[^<>]*)>\s*)?"
         heads = re.finditer(

@@ -13,6 +13,7 @@ from copy import copy
 from dataclasses import dataclass
 from itertools import chain, product
 
+from memsim.source.kernels import template_parameters
 from memsim.source.syntax import (
     LOOPS,
     Node,
@@ -141,7 +142,8 @@ class Footprints:
             yield way
             return
         for node in walk(body):
-            if self.tree.text(node) == name and node.type == "identifier" and not _is_declared(node):
+            declares = node.parent is not None and node.parent.child_by_field_name("declarator") == node
+            if self.tree.text(node) == name and node.type == "identifier" and not declares:
                 yield self._of_method(made, way, node, body)
 
     def _member(self, constructor: Node, parameter: str) -> str:
@@ -211,9 +213,8 @@ class Footprints:
         other = self._with({name: values.pop() for name, values in found.items() if len(values) == 1})
         parameters = (re.findall(r"\w+", self.tree.text(one))[-1:] for one in parameters_of(function))
         own = {*chain(*parameters), *initializers(self.tree.text(function))}
-        other.compiled = frozenset(
-            {*self.known, *(name for name, _ in self._template_parameters(function))} - own
-        )
+        of_template = (name for name, _ in self._template_parameters(function))
+        other.compiled = frozenset({*self.known, *of_template} - own)
         return other
 
     def _with(self, parameters: Mapping[str, int], functions: Mapping[str, str] | None = None) -> Footprints:
@@ -255,8 +256,7 @@ class Footprints:
         template = function if function.type == "template_declaration" else function.parent
         if template is None or template.type != "template_declaration":
             return []
-        parts = (self.tree.text(one).partition("=") for one in template.children[1].named_children)
-        return [(name.split()[-1], default.strip()) for name, _, default in parts]
+        return [(one.name, one.default or "") for one in template_parameters(template.children[1])]
 
     def _parts(self, body: Node, name: str, is_bytes: bool, depth: int) -> Iterator[AccessedElements | None]:
         """What each use of a pointer accesses; None for a use that is not known."""
@@ -395,11 +395,6 @@ def _joined(parts: Sequence[AccessedElements | None]) -> AccessedElements | None
         any(part.loads for part in known),
         any(part.stores for part in known),
     )
-
-
-def _is_declared(name: Node) -> bool:
-    """Whether a name is that of the object in its declaration."""
-    return name.parent is not None and name.parent.child_by_field_name("declarator") == name
 
 
 def may_be_left_out(node: Node, part: Node) -> bool:

@@ -155,7 +155,8 @@ def staging(block: Analysis) -> tuple[Staging, ...]:
     stores = {(site.file, site.line) for site in block.sites if (site.space, site.op) == ("shared", "store")}
     found = []
     for number, site in enumerate(block.sites):
-        if not is_badly_coalesced(site) or site.sectors is None or _is_of_library(site):
+        of_library = site.array.startswith("__cudart")  # a table of functions: `__cudart_sin_cos_coeffs`
+        if not is_badly_coalesced(site) or site.sectors is None or of_library:
             continue
         rows = block.requests_of_sites[number]
         touched = trace.addresses[rows][trace.active[rows]]
@@ -167,11 +168,6 @@ def staging(block: Analysis) -> tuple[Staging, ...]:
             fills = site.op == "load" and (site.file, site.line) in stores
             found.append(Staging(site, (site.sectors, sectors), room, fills))
     return tuple(found)
-
-
-def _is_of_library(site: SiteCounts) -> bool:
-    """Whether an array is a table of CUDA's mathematical functions, such as `__cudart_sin_cos_coeffs`."""
-    return site.array.startswith("__cudart")
 
 
 WIDEST = 16

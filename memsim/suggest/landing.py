@@ -113,12 +113,9 @@ def commit_message(
     """
     after, launch = taken.analysis, before.trace.launch
     counts = [
-        (name, getattr(before, field), getattr(after, field))
-        for name, field in (
-            ("shared wavefronts", "wavefronts"),
-            ("bank conflicts", "conflicts"),
-            ("global sectors", "sectors"),
-        )
+        ("shared wavefronts", before.wavefronts, after.wavefronts),
+        ("bank conflicts", before.conflicts, after.conflicts),
+        ("global sectors", before.sectors, after.sectors),
     ]
     if not before.bound.lacks:
         counts.append(("lower bound in cycles", before.bound.cycles, after.bound.cycles))

@@ -77,21 +77,18 @@ def touched(job: Job, edit: Edit) -> list[Knob]:
     declared = {name: value.strip() for name, value in DEFINE.findall(edit.text)}
     for match in DECLARED.finditer(edit.text):
         declared.update(declared_pairs(match[1]))
-    arguments = integer_arguments(job)
+    known = {"define": macros, "template": template, "argument": integer_arguments(job)}
     found: dict[str, Knob] = {}
     waiting = list(edit.names)
     for name in waiting:
         if name in found:
             continue
-        if name in macros:
-            found[name] = Knob(name, macros[name], "define")
-        elif name in template:
-            found[name] = Knob(name, template[name], "template")
+        kind = next((kind for kind, values in known.items() if name in values), "")
+        if kind:
+            found[name] = Knob(name, known[kind][name], kind)
         elif name.startswith("blockDim."):
             extent = job.launch.block["xyz".index(name[-1])]
             found |= {name: Knob(name, extent, "block")} if extent > 1 else {}
-        elif name in arguments:
-            found[name] = Knob(name, arguments[name], "argument")
         elif name in declared:
             value = value_of(declared[name], {}) if not names_in(declared[name]) else None
             place = definition(edit.text, name)

@@ -32,6 +32,7 @@ _WIDTHS: Mapping[str, int] = {
     "unsigned long long": 8,
 }
 _TARGET = re.compile(r"&\s*\(?\s*(\w+)\s*\[(.*)\]\s*\)?", re.DOTALL)
+_BARRIER = re.compile(r"__syncthreads\s*\(\s*\)\s*;")
 _RETURNS = re.compile(r"if\s*(\(.*\))\s*\{?\s*return\s*;\s*\}?", re.DOTALL)
 
 
@@ -179,7 +180,7 @@ class _Privatised(KernelTree):
         first, last = (pick(inside.index(one.of_body) for one in additions) for pick in (min, max))
         array = re.compile(rf"\b{additions[0].array}\b")
         if space == "shared":
-            barriers = (one for one in inside[last + 1 :] if _is_barrier(self.tree.text(one)))
+            barriers = (one for one in inside[last + 1 :] if _BARRIER.fullmatch(self.tree.text(one)))
             barrier = next(barriers, None)
             if barrier is None or re.search(r"\breturn\b", self.code[body.start_byte : body.end_byte]):
                 return None
@@ -187,21 +188,14 @@ class _Privatised(KernelTree):
             found: list[Replacement] = []
         else:
             span, place = (body.start_byte, body.end_byte), body.end_byte - 1
-            found = []
-            for one in inside:
-                leaves = _RETURNS.fullmatch(self.tree.text(one))
-                if leaves is not None:
-                    found.append(Replacement(one.start_byte, one.end_byte, f"if (!{leaves[1]}) {{"))
-            code = self.code[slice(*span)]
-            if len(re.findall(r"\breturn\b", code)) != len(found):
+            leaving = ((one, _RETURNS.fullmatch(self.tree.text(one))) for one in inside)
+            found = [
+                Replacement(*one.byte_range, f"if (!{leaves[1]}) {{") for one, leaves in leaving if leaves
+            ]
+            if len(re.findall(r"\breturn\b", self.code[slice(*span)])) != len(found):
                 return None
-            place = (
-                self.code.rindex("\n", 0, place) if self.code[:place].rstrip(" \t").endswith("\n") else place
-            )
+            if self.code[:place].rstrip(" \t").endswith("\n"):
+                place = self.code.rindex("\n", 0, place)
             if found:
                 found.append(Replacement(place, place, "\n    " + "}" * len(found)))
         return (place, found) if len(array.findall(self.code[slice(*span)])) == len(additions) else None
-
-
-def _is_barrier(text: str) -> bool:
-    return re.fullmatch(r"__syncthreads\s*\(\s*\)\s*;", text.strip()) is not None

@@ -226,20 +226,16 @@ def trace_with_layout(trace: Trace, tile: Tile, change: Map, extra: int) -> Trac
     addresses = np.where(on_shared[:, None], place(trace.addresses, inside), trace.addresses)
     to_it = ours & (trace.partner >= tile.first) & (trace.partner < end)
     copies = ~on_shared[:, None] & (trace.partner >= 0)
-    arrays = tuple(
-        (
-            name,
-            space,
-            first + behind * (space == "shared" and first >= end),
-            size + extra * (space == "shared" and first <= tile.first < first + size),
-        )
-        for name, space, first, size in trace.arrays
-    )
+    arrays = list[tuple[str, str, int, int]]()
+    for name, space, first, size in trace.arrays:
+        grows = space == "shared" and first <= tile.first < first + size
+        moves = space == "shared" and first >= end
+        arrays.append((name, space, first + behind * moves, size + extra * grows))
     return replace(
         trace,
         addresses=addresses,
         partner=np.where(copies, place(trace.partner, to_it), trace.partner),
-        arrays=arrays,
+        arrays=tuple(arrays),
         writers=np.zeros(0, np.int32),
     )
 
