@@ -299,6 +299,5 @@ def _compilable(
 def _those_of(
     run: Callable[[tuple[str, ...]], NvrtcResult], instances: tuple[str, ...], written: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """The instances that compile."""
     tried = run(instances)
     return instances if tried.ptx is not None else _compilable(run, instances, tried.log, written)

@@ -140,7 +140,6 @@ def _headers_missing(text: str, name: str, absent: Mapping[str, tuple[str, int]]
 
 
 def _advice(header: str) -> str:
-    """What to do about a missing header."""
     if not header:
         return ""
     if _RANDOM.match(header):

@@ -49,7 +49,6 @@ def set_aside(
 
 
 def _macros(texts: Iterable[str]) -> dict[str, str]:
-    """Bodies of all macros by name."""
     found: defaultdict[str, str] = defaultdict(str)
     for text in texts:
         for name, body in macros(text).items():

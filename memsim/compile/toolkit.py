@@ -42,7 +42,8 @@ def _programs(name: str, wheels_first: bool) -> Iterator[Path]:
     file = name + (".exe" if sys.platform == "win32" else "")
     wheels, chosen = _in_wheels(file), _chosen(name, file)
     first = (wheels, chosen) if wheels_first else (chosen, wheels)
-    for path in chain(*first, _in_usual_folders(file)):
+    usual = sorted(Path("/usr/local").glob(f"cuda*/bin/{file}"), reverse=True)
+    for path in chain(*first, usual):
         if path.is_file() and os.access(path, os.X_OK):
             yield path
 
@@ -108,10 +109,6 @@ def _include_folders(package: str, header: str, inside: Sequence[str] = ("",)) -
 
 def _toolkits() -> list[Path]:
     return [Path(os.environ[key]) for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
-
-
-def _in_usual_folders(file: str) -> Iterator[Path]:
-    yield from sorted(Path("/usr/local").glob(f"cuda*/bin/{file}"), reverse=True)
 
 
 def _in_wheels(file: str) -> Iterator[Path]:

@@ -205,7 +205,6 @@ def _parse_range(content: bytes, start: int, end: int) -> list[Node]:
 
 
 def _point(content: bytes, place: int) -> tuple[int, int]:
-    """The row and column of a byte."""
     return content.count(b"\n", 0, place), place - content.rfind(b"\n", 0, place) - 1
 
 

@@ -252,6 +252,5 @@ class Asynchronous(TileCopies):
 
 
 def _with_extents(declarator: Node) -> Node:
-    """An array's declarator with all extents."""
     around = declarator.parent
     return _with_extents(around) if around is not None and around.type == "array_declarator" else declarator

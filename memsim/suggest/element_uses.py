@@ -348,11 +348,12 @@ class ElementUses(KernelTree):
         """Whether a node is a block of statements, but not that of a loop over the elements of a record."""
         if node.type != "compound_statement":
             return False
-        counted = self._counted(node.parent) if index is not None else None
-        if counted is None or node.parent is None or index is None:
+        loop = node.parent
+        counted = self._counted(loop) if index is not None else None
+        if counted is None or loop is None or index is None:
             return True
-        along = self._is_along(node.parent, vector, index, counted)
-        return not along and not self._is_same_in(node.parent, vector.array, index)
+        along = self._is_along(loop, vector, index, counted)
+        return not along and not self._is_same_in(loop, vector.array, index)
 
     def _is_along(self, loop: Node, vector: Vector, index: str, counted: tuple[str, range]) -> bool:
         """Whether each iteration of a loop accesses the next element."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
-from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.syntax import part_around, walk
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.caller_layout import CallerLayout, array_of, is_given_once
@@ -127,7 +126,6 @@ class _Kept(KernelTree):
         return [Replacement(*declared.span("type"), new)], CallerLayout(name, number, 2, 4, grouped=False)
 
     def _rows(self, sites: list[SiteCounts]) -> np.ndarray:
-        """The requests of some accesses."""
         numbers = [
             number for number, one in enumerate(self.before.sites) if any(one is each for each in sites)
         ]
@@ -136,7 +134,6 @@ class _Kept(KernelTree):
     def _grouped(
         self, name: str, number: int, badly: list[SiteCounts], sites: list[SiteCounts]
     ) -> tuple[list[Replacement], CallerLayout] | None:
-        """An array in groups of records."""
         rows = self._rows(badly)
         declared, found = self._declared(name), self._record(rows)
         if declared is None or self.definition is None or found is None or self._is_pointed_to(name):
@@ -144,7 +141,7 @@ class _Kept(KernelTree):
         record, neighbours = found
         kind, uses = declared["type"], list(self._field_uses(name))
         least = min(one.width for one in sites)
-        unit = least if uses else self._element_bytes(name) or least
+        unit = least if uses else self.element_bytes(name, self.definition) or least
         fields = record // unit
         if record % unit or not 2 <= fields <= MOST_FIELDS:
             return None
@@ -177,10 +174,6 @@ class _Kept(KernelTree):
         """
         found = ((stride(self.before, rows, apart), apart) for apart in range(1, MOST_LANES + 1))
         return next(((step, apart) for step, apart in found if step > 0), None)
-
-    def _element_bytes(self, name: str) -> int:
-        words = re.findall(r"\w+", self.types.get(name, ""))
-        return next((ELEMENT_BYTES[one] for one in words if one in ELEMENT_BYTES and one != "unsigned"), 0)
 
     def _is_pointed_to(self, name: str) -> bool:
         """Whether the address of an element is taken, but by what accesses this element alone."""

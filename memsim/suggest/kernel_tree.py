@@ -196,7 +196,7 @@ class KernelTree:
         whole = element is not None and bracket_end(f"{element[2]}]", 0, "[") == len(element[2]) + 1
         if element is None or not whole:
             return None
-        wide, narrow = ELEMENT_BYTES.get(cast["type"], 0), self._bytes(element[1], function)
+        wide, narrow = ELEMENT_BYTES.get(cast["type"], 0), self.element_bytes(element[1], function)
         if not narrow or wide <= narrow or wide % narrow:
             return None
         pointer = f"({cast['const'] or ''}{cast['type']} *)"
@@ -208,7 +208,7 @@ class KernelTree:
         declared = re.search(rf"(\w+)\s*[*&][\s\w]*\b{name}\s*[=;]", self.text)
         return re.findall(r"\w+", self.types_of(function).get(array, declared[1] if declared else "float"))
 
-    def _bytes(self, array: str, function: Node) -> int:
+    def element_bytes(self, array: str, function: Node) -> int:
         """Of an element; 0 if its type is not known."""
         words = self.words_of(array, function) if array in self.types_of(function) else []
         known = [ELEMENT_BYTES[word] for word in words if word in ELEMENT_BYTES]

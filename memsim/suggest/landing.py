@@ -143,7 +143,6 @@ def commit_message(
 
 
 def _with_line_ends(path: Path, text: str) -> str:
-    """Text with the line ends of a file."""
     return text.replace("\n", "\r\n") if b"\r\n" in read_bytes(path) else text
 
 

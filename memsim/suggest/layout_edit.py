@@ -283,7 +283,6 @@ def _padding_in(writing: Writing, extent: Span) -> Span | None:
 
 
 def _grown(writing: Writing, span: Span, added: int) -> Replacement:
-    """Increase a constant's value."""
     old = _text(writing, span)
     return Replacement(*span, str(int(old) + added)) if old.isdecimal() else _plus(writing, span, added)
 
@@ -295,7 +294,6 @@ def _more(expression: str, added: int) -> str:
 
 
 def _plus(writing: Writing, span: Span, added: int) -> Replacement:
-    """Add to an expression."""
     return Replacement(*span, plus(_text(writing, span).strip(), added))
 
 

@@ -135,7 +135,6 @@ class _Privatised(KernelTree):
         return self.edit(replacements, ("blockDim.x", bins, *names))
 
     def _lines(self, lines: list[str], place: int) -> str:
-        """Lines of the kernel's body."""
         block = "yz" if "threadIdx.y" in self.code or "threadIdx.z" in self.code else ""
         thread, threads = "threadIdx.x", "blockDim.x"
         if block:

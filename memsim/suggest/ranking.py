@@ -72,7 +72,9 @@ def best(before: Analysis, changed: Iterable[Analysis]) -> Analysis | None:
 
     def key(analysis: Analysis) -> tuple[int, int, int]:
         steps, cycles = quickest(analysis)
-        return steps, 0 if pays else _wasted(analysis), cycles
+        sites = () if pays else analysis.sites
+        wasted = sum((one.needless_sectors or 0) + (one.wavefronts_of_conflicts or 0) for one in sites)
+        return steps, wasted, cycles
 
     return min(few or ways, key=key, default=None)
 
@@ -83,7 +85,3 @@ def _elapsed(analysis: Analysis) -> int | None:
 
 def _sectors(analysis: Analysis) -> int:
     return sum(site.sectors or 0 for site in analysis.sites)
-
-
-def _wasted(analysis: Analysis) -> int:
-    return sum((site.needless_sectors or 0) + (site.wavefronts_of_conflicts or 0) for site in analysis.sites)

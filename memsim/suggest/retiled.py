@@ -248,7 +248,6 @@ def _without_blanks(text: str) -> str:
 
 
 def _end(text: str, divisor: re.Match[str]) -> int:
-    """Where a divisor ends."""
     return bracket_end(text, divisor.end()) if divisor[1] == "(" else divisor.end()
 
 

@@ -228,7 +228,6 @@ class _Rows(RowAccesses):
 
 
 def _outermost(loop: Node) -> int:
-    """Where the outermost loop around a loop begins."""
     loops = (one for one in outside(loop) if one.type.endswith(("for_statement", *OTHER_LOOPS)))
     return min((one.start_byte for one in loops), default=loop.start_byte)
 

@@ -182,7 +182,6 @@ def _used(analysis: Analysis, rows: NDArray[np.int64]) -> int:
 
 
 def _why_not(analysis: Analysis, sites: list[int], rows: NDArray[np.int64], first: int, end: int) -> str:
-    """Why the array's layout cannot be changed."""
     trace = analysis.trace
     for number in sites:
         site = analysis.sites[number]
