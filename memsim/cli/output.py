@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -46,11 +47,8 @@ def path_of(name: str, suffix: str = "") -> Path:
 
 def free_path(name: str, suffix: str = "") -> Path:
     """A path in the working folder where nothing is, named after a kernel or script."""
-    path, number = path_of(name, suffix), 1
-    while path.exists():
-        number += 1
-        path = path_of(f"{name}-{number}", suffix)
-    return path
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(path for path in (path_of(one, suffix) for one in names) if not path.exists())
 
 
 @contextmanager

@@ -115,7 +115,9 @@ def check(
     if budget.figure is not None:
         return _Check(budget, subject).of_launch(budget.figure)
     if budget.quantity is None:
-        return _Check(budget, subject, accepted).of_every_count()
+        each = _Check(budget, subject, accepted)
+        rows = sum(pair.now is None or _happens(pair.now) for pair in subject.pairs)
+        return each.checked(rows, filter(None, map(each.against_baseline, subject.pairs)))
     if budget.reference != BASELINE:
         subject = _at_worse_end(subject, budget.relation, accepted)
         others = [_at_worse_end(other, opposite(budget.relation), accepted) for other in others]
@@ -224,14 +226,7 @@ class _Check:
 
     # --- every count of the baseline
 
-    def of_every_count(self) -> Checked:
-        """The budget `baseline`."""
-        findings = filter(None, map(self._against_baseline, self.subject.pairs))
-        return self.checked(
-            sum(pair.now is None or _happens(pair.now) for pair in self.subject.pairs), findings
-        )
-
-    def _against_baseline(self, pair: SitePair) -> Finding | None:
+    def against_baseline(self, pair: SitePair) -> Finding | None:
         """Every count of one access. One that is accepted may be unresolved if it is in the baseline, too."""
         now, subject = pair.now, self.subject
         if now is not None and now.unresolved is not None and self.is_meant(now):

@@ -21,10 +21,6 @@ from memsim.guard.select import EVERYTHING, Selector
 Locate = Callable[[MemsimError], MemsimError]
 
 
-def _as_it_is(error: MemsimError) -> MemsimError:
-    return error
-
-
 T = TypeVar("T", Budget, Selector)
 
 
@@ -38,7 +34,7 @@ class Declared(Generic[T]):
     what: T
     kernels: Collection[str]
     general: bool = False
-    locate: Locate = _as_it_is
+    locate: Locate = lambda error: error
 
 
 def restrict_rule(rule: Declared[T], names: Collection[str]) -> Declared[T]:
