@@ -138,16 +138,8 @@ def build(
     compiler: str | None = None,
     instances: Sequence[str] = (),
 ) -> Compiled:
-    """Compile a source with the first compiler that accepts it.
-
-    Args:
-        arch: the chip, `sm_90`; it is `sm_90a` where the options say so, or the code needs that.
-        compiler: "nvrtc" or "nvcc"; None for any.
-        instances: of the source's kernel templates, `transpose<float, 8>`.
-
-    Raises:
-        MemsimError: no such compiler; an unknown option; code that does not compile, with the place of the
-            first error and the compiler's log.
+    """As `compile_cubin`, of what `prepare` made; for `sm_90a` where the options say so, or the code needs
+    that.
     """
     options, arch = without_chips(options, arch)
     try:

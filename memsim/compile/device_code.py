@@ -54,7 +54,6 @@ _LEVELS = 8
 class SourceTree:
     """The texts of a source and of its project's headers, by path, and what becomes of their includes."""
 
-    main: str
     texts: dict[str, str]
     becomes: dict[tuple[str, str], str | None] = field(default_factory=dict)
     missing: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -66,7 +65,7 @@ def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> 
 
     A header is looked up in the folder of the including file and in those of `-I`.
     """
-    project = SourceTree(path, {path: text})
+    project = SourceTree({path: text})
     folders = [folder, *include_folders(options)]
     waiting = [(path, folder)]
     while waiting:

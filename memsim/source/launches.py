@@ -3,6 +3,9 @@
 A record has template arguments, grid, block, shared bytes and arguments; values that are only known at run
 time stay as text. Launches by `cudaLaunchKernel`, template arguments that a compiler deduces, and values
 computed by called functions, are not handled.
+
+A function such as `template <int D> void launch(...)` launches `kernel<D, D / 8>`; its calls, such as
+`launch<64>(...)`, say which kernel that is. The first call that specifies most parameters counts.
 """
 
 from __future__ import annotations
@@ -12,10 +15,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from memsim.source.bindings import function_around, names_of_templates, substitute_names, template_values
 from memsim.source.expressions import Formula, Number, evaluate, open_names
-from memsim.source.kernels import kernels
-from memsim.source.syntax import Node, Tree, macro_calls, macros, parse, place_of, walk
+from memsim.source.kernels import kernels, template_parameters
+from memsim.source.syntax import (
+    Node,
+    Tree,
+    function_name,
+    macro_calls,
+    macros,
+    outside,
+    parse,
+    place_of,
+    walk,
+)
 from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import (
     changes,
@@ -38,6 +50,9 @@ _UNSET = r"\bdim3\s+(?:\w+\s*(?:\((?:[^;()]|\([^;()]*\))*\)\s*)?,\s*)*%s\s*[;,)]
 _MEMBER = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\.\s*([xyz])\b(?!\s*[\w(])")
 # After its declaration a variable, or a member of it, is written, or its address taken.
 _CHANGED = r"\b%s\s*(?:\.\s*\w+\s*)?(?:(?:[-+*/%%&|^]|<<|>>)?=(?!=)|\+\+|--)|[,(]\s*&\s*%s\b"
+
+_LEVELS = 4
+_DEFINE = re.compile(rb"[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +200,7 @@ class _LaunchReader:
         self.tree, self.known = tree, file.kernels
         self.members = set[str]()  # variables whose members are being looked up
         self.call = call
-        function = function_around(call)
+        function = _function_around(call)
         # Everything before the launch if the parser finds no function, as for a launch in a macro.
         start, end = (function.start_byte, function.end_byte) if function is not None else (0, call.end_byte)
         defined = macros(tree.content.decode("utf-8", "replace"))
@@ -193,13 +208,13 @@ class _LaunchReader:
             without_excluded_branches(without_comments(part.decode("utf-8", "replace")), defined)
             for part in (tree.content[start : call.start_byte], tree.content[start:end])
         )
-        self.bound = template_values(tree, function)
+        self.bound = _template_values(tree, function)
         numbers = {name: value_of(value, file.constants) for name, value in self.bound.items()}
         outside = {**file.constants, **{name: value for name, value in numbers.items() if value is not None}}
         outside.update({**constants(self.around, outside, last=True), **file.given})
         self.constants = {**outside, **variables(whole, outside, file.functions), **file.given}
         self.scope = Surroundings(self.constants, file.functions, initializers(whole))
-        names = names_of_templates(function) | {
+        names = _names_of_templates(function) | {
             name for found in _LOCAL.findall(self.around) for name in found
         }
         names |= {name for call in _SWITCH.findall(self.around) for name in re.findall(r"\w+", call)}
@@ -243,9 +258,9 @@ class _LaunchReader:
             return str(number)
         other = next(iter(types_named(text, self.around)), None)
         if other is None:
-            return substitute_names(text, self.bound)
+            return _substitute_names(text, self.bound)
         numbers = {name: str(value) for name, value in self.constants.items()}
-        return substitute_names(other, numbers | self.bound)
+        return _substitute_names(other, numbers | self.bound)
 
     def _dim3(self, text: str) -> tuple[Size, ...]:
         """`dim3(32, 8)`, `{32, 8}`, a number, or a variable declared as one of these."""
@@ -287,9 +302,80 @@ class _LaunchReader:
         if re.fullmatch(r"\w+", text) and text not in self.constants:
             declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", self.around)
             said = declared[0] if len(declared) == 1 == changes(text, self.around) else text
-        said = _MEMBER.sub(self._member, substitute_names(said, self.bound))
+        said = _MEMBER.sub(self._member, _substitute_names(said, self.bound))
         value = self.scope.value(said)
         if value is not None:
             return Size(text, value)
         asked = self.scope.asked(said)
         return Size(text, None, self.scope.asked(text) if asked is None else asked)
+
+
+def _function_around(node: Node) -> Node | None:
+    """The function that contains a node, if any."""
+    return next((one for one in (node, *outside(node)) if one.type == "function_definition"), None)
+
+
+def _names_of_templates(function: Node | None) -> set[str]:
+    """The names of the template parameters in scope in a function."""
+    return {name for node in _templates(function) for name in _parameters(node)}
+
+
+def _template_values(tree: Tree, function: Node | None, levels: int = _LEVELS) -> dict[str, str]:
+    """The values of a function's template parameters, by name; without those that no call specifies."""
+    templates = _templates(function)
+    if function is None or len(templates) != 1 or levels == 0:
+        return {}
+    parameters = _parameters(templates[0])
+    best: dict[str, str] = {}
+    for start, end, arguments in _calls(tree, function_name(tree, function).rpartition("::")[2]):
+        if templates[0].start_byte <= start and end <= function.end_byte:
+            continue  # the function calls itself
+        caller = _function_around(tree.root.descendant_for_byte_range(start, end) or tree.root)
+        outer = _template_values(tree, caller, levels - 1)
+        unsaid = (_names_of_templates(caller) - set(outer)) | _of_macro(tree, start)
+        given = {name: _substitute_names(value, outer) for name, value in zip(parameters, arguments)}
+        said = {name: value for name, value in given.items() if not unsaid & set(re.findall(r"\w+", value))}
+        best = max(best, said, key=len)
+    for name, default in parameters.items():  # a default may use parameters before it
+        if name not in best and default is not None:
+            best[name] = _substitute_names(default, best)
+    return best
+
+
+def _substitute_names(text: str, bound: dict[str, str]) -> str:
+    """A text with parameters replaced by their values."""
+    return re.sub(r"\b[A-Za-z_]\w*\b", lambda word: bound.get(word[0], word[0]), text)
+
+
+def _of_macro(tree: Tree, place: int) -> set[str]:
+    """The parameters of the macro definition that contains `place`."""
+    before = tree.content[:place].replace(b"\\\n", b"  ")
+    found = _DEFINE.match(before, before.rfind(b"\n") + 1)
+    return set(re.findall(r"\w+", found[1].decode("utf-8", "replace"))) if found else set()
+
+
+def _templates(function: Node | None) -> list[Node]:
+    around = () if function is None else outside(function)
+    return [one for one in around if one.type == "template_declaration"]
+
+
+def _parameters(template: Node) -> dict[str, str | None]:
+    """A template's parameters by name, with their defaults."""
+    node = template.child_by_field_name("parameters")
+    if node is None:
+        return {}
+    return {parameter.name: parameter.default for parameter in template_parameters(node)}
+
+
+def _calls(tree: Tree, name: str) -> list[tuple[int, int, list[str]]]:
+    """(first byte, last byte, template arguments) of each `name<...>(` in a source."""
+    found = []
+    for match in re.finditer(rb"\b" + re.escape(name.encode()) + rb"\s*<(?!<)", tree.content) if name else ():
+        depth, end = 1, match.end()
+        while end < len(tree.content) and depth and tree.content[end : end + 1] not in b";{}":
+            depth += {b"<": 1, b">": -1}.get(tree.content[end : end + 1], 0)
+            end += 1
+        if depth == 0 and re.match(rb"\s*\(", tree.content[end:]):
+            inside = tree.content[match.end() : end - 1].decode("utf-8", "replace")
+            found.append((match.start(), end, [part.strip() for part in split(inside)]))
+    return found

@@ -5,9 +5,9 @@ by the arrays' parameters, by pointers made of them, and by references to elemen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
@@ -138,7 +138,7 @@ class ElementUses(KernelTree):
         self.texts = tuple(dict.fromkeys((self.text, *included)))
         known = {**constants("\n".join(self.texts)), **template_constants(self.text, before.trace.kernel)}
         self.footprints = self.here = Footprints(self.tree, known, self.texts)
-        self._pointers: dict[int, dict[str, str]] = {}  # of functions, by where they begin
+        self.pointers: Callable[[Node], dict[str, str]] = cache(self._pointers_of)
 
     def uses(self, definition: Node, alone: bool) -> Iterable[ElementUse]:
         """The accesses to arrays of global memory of which some waste sectors. alone: in statements that are
@@ -193,16 +193,10 @@ class ElementUses(KernelTree):
         text = "" if base is None else re.sub(r"\s", "", self.tree.text(base))
         return text if re.fullmatch(r"\w+(?:\.\w+)?", text) else ""
 
-    def pointers(self, definition: Node) -> dict[str, str]:
+    def _pointers_of(self, definition: Node) -> dict[str, str]:
         """The pointers to global memory, each with its parameter: these, and variables made of them. Those of
         a function that a kernel calls may point anywhere: to what is said as "".
         """
-        place = definition.start_byte
-        if place not in self._pointers:
-            self._pointers[place] = self._pointers_in(definition)
-        return self._pointers[place]
-
-    def _pointers_in(self, definition: Node) -> dict[str, str]:
         code, is_kernel = self.tree.text(definition), definition == self.definition
         types = self.types_of(definition)
         known = {name: name if is_kernel else "" for name, kind in types.items() if "*" in kind}
