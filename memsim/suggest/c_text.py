@@ -17,6 +17,8 @@ _ARITHMETIC = re.compile(r"[\w\s*+()/%-]+")
 _PLUS_NUMBER = re.compile(r"(.*[\w)])\s*\+\s*(\d+)", re.DOTALL)
 #: Expressions with side effects can neither be duplicated nor moved.
 EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
+NAME = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*\b")
+DEPTH = 8  # of variables that are made of others
 _NAME = re.compile(r"\bblockDim\s*\.\s*[xyz]|(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -75,10 +77,6 @@ def factors(expression: str) -> list[str]:
     parts = [part.strip() for part in parts]
     plain = all(re.fullmatch(r"\w+|\(.*\)", part, re.DOTALL) for part in parts)
     return parts if plain else [expression.strip()]
-
-
-NAME = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*\b")
-DEPTH = 8  # of variables that are made of others
 
 
 def substituted(expression: str, values: Mapping[str, str], depth: int = DEPTH) -> str:

@@ -30,6 +30,7 @@ from memsim.suggest.proposals import shared_end
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.threads import Remapped, replayed
 
+NAME = "tiles and their halos staged in shared memory"
 LOAD = "load_halo"
 _Ends = tuple[IndexSum, IndexSum, IndexSum, IndexSum]  # top, left, bottom, right
 _CORNERS = ("top", "left", "bottom", "right")
@@ -243,9 +244,6 @@ class HaloTile:
             if opened == index or not all(map(self.function.indices.is_steady, local)):
                 return row.text(self.function.signed), column.text(self.function.signed)
             index = opened
-
-
-NAME = "tiles and their halos staged in shared memory"
 
 
 def halos(job: Job, before: Analysis) -> tuple[Remapped, ...]:

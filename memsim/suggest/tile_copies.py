@@ -22,6 +22,12 @@ from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.kernel_tree import KernelTree
 
+SIZES = (4, 8, 16)  # of a copy, in bytes
+#: What is not moved, and nothing over it, and what leaves a loop.
+STAYS = re.compile(
+    r"\b(?:asm|volatile|atomic\w*|__sync\w+|__threadfence\w*|return|goto|break|continue)\b|\bsync\s*\("
+)
+_LOOPS = re.compile(r"\b(?:for|while|do)\b")
 _NO_TYPE = re.compile(
     r"\b(?:(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)|extern|static|const|__shared__)|\w*restrict\w*|\*"
 )
@@ -150,14 +156,6 @@ def declarators(node: Node) -> Iterator[Node]:
 def element_type(declared: str) -> str:
     """The type of elements, as declared, without what says where they are."""
     return " ".join(_NO_TYPE.sub(" ", declared).split())
-
-
-SIZES = (4, 8, 16)  # of a copy, in bytes
-#: What is not moved, and nothing over it, and what leaves a loop.
-STAYS = re.compile(
-    r"\b(?:asm|volatile|atomic\w*|__sync\w+|__threadfence\w*|return|goto|break|continue)\b|\bsync\s*\("
-)
-_LOOPS = re.compile(r"\b(?:for|while|do)\b")
 
 
 @dataclass(frozen=True, slots=True)
