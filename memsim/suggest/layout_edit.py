@@ -43,7 +43,9 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
     extents = writing.declaration.extents
     for each in tuple(replacements):
         levels = [level for level, span in enumerate(extents) if span == (each.start, each.end)]
-        replacements += [Replacement(*twin[level], each.new) for twin in writing.twins for level in levels]
+        replacements += [
+            Replacement(*twin[level], each.new) for twin in writing.finder.twins for level in levels
+        ]
     sizes = ("blockDim.x", "blockDim.y") if writing.declaration.dynamic else ()
     made = Edit(
         writing.file,

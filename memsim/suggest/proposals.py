@@ -126,8 +126,9 @@ def _of_array(analysis: Analysis, tile: Tile, arguments: Mapping[str, int]) -> I
 def _view(analysis: Analysis, tile: Tile, one: Writing, lines: frozenset[tuple[str, int]]) -> Tile:
     """The part of an array that a pointer has, with the accesses of some lines."""
     element = min((use.unit for use in one.uses if use.unit > 1), default=1)
-    part = one.parts.get(one.tile, PartOfArray(0, ""))
-    behind = [other.first for other in one.parts.values() if other.carving == part.carving]
+    parts = one.finder.parts.places
+    part = parts.get(one.tile, PartOfArray(0, ""))
+    behind = [other.first for other in parts.values() if other.carving == part.carving]
     end = min((first for first in behind if first > part.first), default=tile.size)
     return view(analysis, tile, one.tile, element, lines, (part.first, end), part.carving)
 

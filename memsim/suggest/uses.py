@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from memsim.source.text import bracket_end, brackets_at, expression_end, open_parenthesis, split
 from memsim.source.values import MACRO, Declaration, end_of_block, value_of
@@ -166,13 +167,13 @@ class Finder:
                 elif not any(start <= place[0] < end for start, end in moves):
                     yield self._moving_use(place, before, one)
 
-    def twins(self) -> Iterator[tuple[Span, ...]]:
+    @cached_property
+    def twins(self) -> list[tuple[Span, ...]]:
         """The extents of other arrays of the name, where a macro is for all of them."""
         declared = rf"__shared__[^;()]*\b{self.array}\s*((?:\[[^][]*\])+)"
-        for match in re.finditer(declared, self.code) if self.macros else ():
-            spans = tuple(brackets_at(self.code, match.start(1)))
-            if spans != self.declaration.extents:
-                yield spans
+        found = re.finditer(declared, self.code) if self.macros else ()
+        every = (tuple(brackets_at(self.code, match.start(1))) for match in found)
+        return [spans for spans in every if spans != self.declaration.extents]
 
     def _use(self, place: Span, before: str, one: _Name) -> Use:
         indices, unit, root = tuple(brackets_at(self.code, place[1])), one.unit, one.root

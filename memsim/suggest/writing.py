@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from memsim.analysis import Analysis
 from memsim.source.text import split, without_comments
 from memsim.source.values import Declaration, body_of, constants, declarations
 from memsim.suggest.accessor import Accessor, accessor
-from memsim.suggest.array_parts import PartOfArray
 from memsim.suggest.c_text import EFFECT
 from memsim.suggest.tiles import Tile
 from memsim.suggest.uses import ZERO, Finder, Span, Use
@@ -19,10 +18,9 @@ from memsim.suggest.uses import ZERO, Finder, Span, Use
 @dataclass(frozen=True, slots=True)
 class Writing:
     """How a file declares and uses the array `tile`. code: its text without comments, same positions.
-    constants: by name. twins: the extents of arrays of other kernels that share a macro with it. launches:
-    what the kernel's launches in the file give for dynamic shared memory. moving: the declaration of each
-    pointer that moves, up to the index of where it begins, as one of an index, and its root. parts: of
-    pointers into the array, by root. functions: the bodies of functions that are given an address, by root.
+    constants: by name. finder: of the uses, with parts of the array and functions that are given an address.
+    launches: what the kernel's launches in the file give for dynamic shared memory. moving: the declaration
+    of each pointer that moves, up to the index of where it begins, as one of an index, and its root.
     accessor: how a class may stand between the kernel and a dynamic array.
     """
 
@@ -33,18 +31,16 @@ class Writing:
     declaration: Declaration
     uses: tuple[Use, ...]
     constants: Mapping[str, int]
-    twins: tuple[tuple[Span, ...], ...] = ()
+    finder: Finder
     launches: tuple[Span, ...] = ()
     moving: tuple[tuple[Span, str, str], ...] = ()
-    parts: Mapping[str, PartOfArray] = field(default_factory=dict)
-    functions: tuple[tuple[str, Span], ...] = ()
     accessor: Accessor | None = None
 
     @property
     def elements(self) -> bool:
         """Whether every use names one element, by indices without side effects."""
         extents = [self.text[slice(*span)] for span in self.declaration.extents]
-        if any([self.text[slice(*span)] for span in twin] != extents for twin in self.twins):
+        if any([self.text[slice(*span)] for span in twin] != extents for twin in self.finder.twins):
             return False
         return any(use.indices for use in self.uses) and all(
             len(use.indices) == len(self.declaration.extents)
@@ -83,7 +79,8 @@ class Writing:
 
     def gives(self, line: int) -> bool:
         """Whether a line of the file is of a function that is given an address of the array."""
-        return any(root == self.tile and line in self._lines(*span) for root, span in self.functions)
+        bodies = (span for root, span in self.finder.functions if root == self.tile)
+        return any(line in self._lines(*span) for span in bodies)
 
     def _lines(self, start: int, end: int) -> range:
         return range(self.text.count("\n", 0, start) + 1, self.text.count("\n", 0, end) + 2)
@@ -122,22 +119,9 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
             known = {**(arguments or {}), **constants(code), **local, **tile.constants}
             body = body_of(code, analysis.trace.kernel)
             finder = Finder(code, tile.array, declaration, tile.types, known, body)
-            uses, twins = tuple(finder.uses()), tuple(finder.twins())
+            uses, moving = tuple(finder.uses()), finder.beginnings
             launches = tuple(_launch_bytes(code, analysis.trace.kernel)) if declaration.dynamic else ()
-            made = Writing(
-                tile.array,
-                file,
-                text,
-                code,
-                declaration,
-                uses,
-                known,
-                twins,
-                launches,
-                finder.beginnings,
-                finder.parts.places,
-                finder.functions,
-            )
+            made = Writing(tile.array, file, text, code, declaration, uses, known, finder, launches, moving)
             if declaration.dynamic and not made.elements:
                 behind = accessor(code, body, tile.array, analysis.trace.sources, frozenset(accesses))
                 made = replace(made, accessor=behind)
