@@ -32,8 +32,11 @@ SAFE, GONE = 0.75, 1.35
 #: time (`LDL.LU`). Chosen: hit rates of three kernels that spill ?
 LAST_USE = 0.37
 #: Of lines that only other warps asked for, the share that a store finds which takes the tag stage more than
-#: a cycle. Why not all, is not known. Chosen: hit rates of half of the catalogue's kernels ?
+#: a cycle: not what is on its way to L2 (lab/time/stores.cu). Chosen: hit rates of half of the catalogue ?
 FOUND_AGAIN = 0.3
+#: Lines of a request that wait on their way to L2 for what its warp stores next. Measured: 28 lines wait
+#: (lab/time/stores.cu), and four schedulers share them.
+WAITING_LINES = 28 // 4
 #: Addresses of local memory, behind all others, and those of a warp.
 LOCAL, LOCAL_OF_WARP = 1 << 56, 1 << 25
 #: Operations that L1 keeps sectors of.
@@ -101,11 +104,17 @@ class CachedRequests:
     costs: tuple[CostOfRequest, ...]
     number: np.ndarray
     nth: np.ndarray
-    hits: int
-    sectors: int
-    read: int
-    written: int
-    local: int
+    hits: float
+    sectors: float
+    read: float
+    written: float
+    local: float
+
+    def misses(self, op: int) -> float:
+        """The share of an instruction's sectors that were not found."""
+        costs = [self.costs[number] for number in self.number[self.made.op == op].tolist()]
+        missing, sectors = (sum(getattr(cost, name) for cost in costs) for name in ("missing", "sectors"))
+        return float(missing / max(sectors, 1))
 
 
 def l1_bytes(shared_of_block: int, resident: int) -> int:
@@ -120,11 +129,13 @@ def cached_requests(
     size: int,
     warps_of_wave: int,
     touches: FirstTouches,
+    times: Mapping[int, float],
 ) -> CachedRequests:
     """The costs of requests.
 
     kinds: of each instruction. size: bytes of L1. warps_of_wave: of the blocks that are resident at once.
-    touches: what the first wave of all multiprocessors asks for.
+    touches: what the first wave of all multiprocessors asks for. times: of an instruction that makes more
+    requests than these, how many times as many.
     """
 
     def those(is_meant: Callable[[AccessKind], bool]) -> np.ndarray:
@@ -154,12 +165,13 @@ def cached_requests(
     is_own = _goes_on(row, row[before], made, loads)
     is_beside = at_once & (made.event[row] == made.event[row[before]]) & (width[row] >= WORD)
     goes_on = hit & stores[row] & stores[row[before]] & (is_own | is_beside)
-    combined = goes_on & at_once
+    combined = goes_on & np.where(is_own, looked_up[row] <= WAITING_LINES, at_once)
     # It finds a line, whichever sectors of it are there.
-    starts_line = is_line[row, column]
-    again = stores[row] & stays[np.flatnonzero(starts_line)][np.cumsum(starts_line) - 1]
-    is_column = (asked == looked_up)[row] & _is_of_own_warp(line, made.warp[row])
-    again &= at_once | is_column | (evenly(np.arange(len(row))) < FOUND_AGAIN)
+    starts = np.flatnonzero(is_line[row, column])
+    of_line = np.cumsum(is_line[row, column]) - 1
+    is_of_own = _is_of_own_warp(line[starts], made.warp[row[starts]])[of_line]
+    found = hit & ~stores[row] | stores[row] & stays[starts][of_line]
+    share = np.where(stores[row] & ~is_of_own & ~at_once, FOUND_AGAIN, 1.0)
     np.subtract.at(missing, row[hit & loads[row] | combined], 1)
     partial = np.zeros(len(op), np.int64)
     in_part = stores[row] & ~goes_on & (_bytes_written(row, column, width) < SECTOR)
@@ -191,16 +203,18 @@ def cached_requests(
         CostOfRequest(a, b, c, d, e, f, g, h, i, (j, k))
         for a, b, c, d, e, f, g, h, i, j, k in distinct.tolist()
     )
+    each = np.array([times.get(one, 1.0) for one in op.tolist()])
+    missed = missing * each
     return CachedRequests(
         made,
         costs,
         number.reshape(-1),
         nth,
-        hits=int((hit & ~stores[row] | again).sum()),
-        sectors=int(asked.sum()),
-        read=int(missing[~stores & ~is_local].sum()),
-        written=int(missing[stores & ~is_local].sum()),
-        local=int(missing[is_local].sum()),
+        hits=float((each[row] * share)[found].sum()),
+        sectors=float((asked * each).sum()),
+        read=float(missed[~stores & ~is_local].sum()),
+        written=float(missed[stores & ~is_local].sum()),
+        local=float(missed[is_local].sum()),
     )
 
 
