@@ -83,6 +83,20 @@ def texture_access(
     return TextureCost(*(column.reshape(asked.shape) for column in columns))
 
 
+def touched_sectors(
+    places: NDArray[np.int64], width: int, op: str, active: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Numbers of the sectors of a texture that lanes touch, each once, ascending [k].
+
+    Args:
+        places, active: [n, 32]; the places as `texture_access` takes them.
+        width: bytes of a texel.
+        op: of any texture.
+    """
+    _, sector, _, touched = _parts(places, width, op)
+    return np.unique(sector[touched & (active & (places != NOTHING))[..., None]])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TextureLimits:
     """Limits of the cost of each fetch that is served two lanes at a time; int64 arrays [n]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -10,15 +11,17 @@ import numpy as np
 
 from memsim.access import Chunk, Site, SiteAccess, SiteRequests
 from memsim.arch.units import WARP
+from memsim.model.texture_fetches import touched_sectors
 from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
 from memsim.time.launch_survey import Patience, Progress
+from memsim.time.printing import CALL, Calls
 from memsim.trace.record import Recorder
 
-#: Requests to global memory that are kept, 300 bytes each. Accesses that make more get the mean cost.
+#: Requests to global memory that are kept, 300 bytes each. Later ones get the mean cost.
 MOST_REQUESTS = 300_000
 #: Spaces whose requests are.
 KEPT = frozenset({"global", "local"})
@@ -54,7 +57,9 @@ class StreamRecorder(Recorder):
 
     per_block: warps. chosen: linear numbers of the blocks, ascending; of others that run nothing is kept.
     stop: behind the last instruction of the current stretch. incomplete: numbers of instructions of
-    which not all requests were kept; beyond: those of them that made too many.
+    which not all requests are known; beyond: of those that made too many, of which the first ones are kept.
+    requests_made: by each instruction of which requests are kept. prints: calls of printf.
+    fetched: of each texture the sectors that fetches touch.
     """
 
     def __init__(
@@ -69,6 +74,9 @@ class StreamRecorder(Recorder):
         self.stop = 0
         self.kept: list[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
         self.progress = Progress(patience)
+        self.prints: list[Calls] = []
+        self.fetched: dict[str, list[np.ndarray]] = {}
+        self.requests_made = Counter[int]()
         self.kept_requests = 0
         self.incomplete: set[int] = set()
         self.beyond: set[int] = set()
@@ -101,8 +109,17 @@ class StreamRecorder(Recorder):
         return found[found >= 0]
 
     def access(self, made: SiteAccess) -> Callable[[], bool] | None:
-        """Keep the requests of an access to global or local memory; a copy from there is told as one, too."""
+        """Keep the requests of an access to global or local memory; a copy from there is told as one, too. Of
+        fetches the sectors of their textures are kept.
+        """
         again = super().access(made)
+        if made.site.space == "texture":
+            whole = (len(self.rows), self.rows.shape[1] * WARP)
+            active = np.broadcast_to(to_bools(made.active), whole) & np.repeat(self.rows >= 0, WARP, axis=1)
+            places = np.broadcast_to(to_array(made.address), whole).reshape(-1, WARP)
+            (name,) = made.arrays
+            touched = touched_sectors(places, made.site.width, made.site.access, active.reshape(-1, WARP))
+            self.fetched.setdefault(name, []).append(touched)
         if made.site.space not in KEPT or made.site.access.startswith("bulk_"):
             return again
         self.keep(made.site, made.mask, made.address, made.active)
@@ -142,17 +159,29 @@ class StreamRecorder(Recorder):
         self.kept_requests += count
 
     def are_too_many(self, op: int, count: int) -> bool:
-        """Whether so many requests more are; then none of the instruction is kept."""
-        too_many = self.kept_requests + count > MOST_REQUESTS
-        if too_many:
-            self.incomplete.add(op)
+        """Whether so many requests more are; then no more of the instruction are kept."""
+        self.requests_made[op] += count
+        if self.kept_requests + count > MOST_REQUESTS:
             self.beyond.add(op)
-        return too_many
+        return op in self.beyond
+
+    def times_kept(self, op: int) -> float:
+        """How many times as many requests as are kept an instruction makes."""
+        kept = sum(len(warps) for one, warps, *_ in self.kept if one == op)
+        return self.requests_made[op] / kept if op in self.beyond and kept else 1.0
 
     def requests(self, site: Site, requests: SiteRequests) -> None:
         """Requests that are written out already, of other warps than those that execute the access."""
         super().requests(site, requests)
         self.incomplete.add(site.index // 8)
+
+    def uncounted(self, what: str, active: Mask) -> None:
+        """Keep who calls printf."""
+        super().uncounted(what, active)
+        if what == CALL:
+            words = np.broadcast_to(to_words(active), self.rows.shape)
+            kept = (words != 0) & (self.rows >= 0)
+            self.prints.append(Calls(self.rows[kept], words[kept]))
 
     def unknown(self, site: Site, poison: Poison, mask: Mask, active: Mask) -> None:
         """Its addresses are not known."""
@@ -160,6 +189,11 @@ class StreamRecorder(Recorder):
         self.incomplete.add(site.index // 8)
 
     # --- what was kept -----------------------------------------------------------------------
+
+    @property
+    def texture_sectors(self) -> int:
+        """Different ones that are fetched, of all textures."""
+        return sum(len(np.unique(np.concatenate(touched))) for touched in self.fetched.values())
 
     def streams(self) -> list[np.ndarray]:
         """Numbers of the instructions of each warp, int32 [executed]; equal streams are one array."""
@@ -178,7 +212,7 @@ class StreamRecorder(Recorder):
         return found
 
     def global_requests(self) -> GlobalRequests:
-        """All that were kept of instructions of which all were."""
+        """All that were kept of instructions whose requests are known."""
         kept = [(number, *one) for number, one in enumerate(self.kept) if one[0] not in self.incomplete]
         sizes = [len(warps) for _, _, warps, *_ in kept]
         empty = np.zeros((0, WARP), np.int64)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.analysis import SiteCounts, analyze_trace
+from memsim.analysis import Analysis, SiteCounts, analyze_trace
 from memsim.api.running import trace_job, trace_with
 from memsim.arch import MEASURED
 from memsim.errors import MemsimError
@@ -38,6 +38,7 @@ from memsim.time.l1_cache import AccessKind, CachedRequests, cached_requests, l1
 from memsim.time.latencies import Latencies
 from memsim.time.launch_survey import FirstTouches, LaunchSurvey, Patience, busiest_blocks
 from memsim.time.multiprocessor import ABLATIONS, REASONS, IssuedInstruction, Multiprocessor, Setup
+from memsim.time.printing import CALL, printed
 from memsim.time.repeated_states import run_to_end
 from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.steady_state import SteadyState
@@ -312,14 +313,17 @@ class PreparedTime:
                 is_local = counts.space == "local"
                 kinds[op] = AccessKind(counts.op, counts.width, is_past, is_local, "LU" in modifiers)
         warps = self.job.launch.warps * self.resident
-        return cached_requests(self.recorder.global_requests(), kinds, self.l1_bytes, warps, self.touches)
+        made, times = self.recorder.global_requests(), {op: self.recorder.times_kept(op) for op in kinds}
+        return cached_requests(made, kinds, self.l1_bytes, warps, self.touches, times)
 
     @property
     def looked_up(self) -> int:
         """Lines of L1 that the requests which were kept ask for, each of which is looked up in turn."""
         every = (row for rows in self.analysis.instructions for row in rows)
-        kept = (row for row in every if row.address // SIZE not in self.recorder.incomplete)
-        return sum(row.counts.lines or 0 for row in kept)
+        known = (row for row in every if row.address // SIZE not in self.recorder.incomplete)
+        return round(
+            sum((row.counts.lines or 0) / self.recorder.times_kept(row.address // SIZE) for row in known)
+        )
 
     @cached_property
     def touches(self) -> FirstTouches:
@@ -338,8 +342,10 @@ class PreparedTime:
             numbers.append(len(made))
             is_followed = cost.op in followed
             made.append(with_cost(instructions[cost.op], cost, is_followed, setting))
+        for op in self.recorder.beyond if setting.finds_all else ():  # those beyond miss as others do
+            made[op] = replace(made[op], sectors=round(made[op].sectors * cached.misses(op)))
         order = np.lexsort((cached.nth, cached.made.op, cached.made.warp))
-        warp, op = cached.made.warp[order], cached.made.op[order]
+        warp, ops = cached.made.warp[order], cached.made.op[order]
         number = np.array(numbers, np.int32)[cached.number[order]] if numbers else cached.number
         bounds = np.searchsorted(warp, np.arange(len(self.streams) + 1))
         known: dict[tuple[int, bytes], np.ndarray] = {}
@@ -347,7 +353,7 @@ class PreparedTime:
         for stream, low, high in zip(self.streams, bounds[:-1].tolist(), bounds[1:].tolist()):
             key = id(stream), number[low:high].tobytes()
             if key not in known:
-                known[key] = _with_numbers(stream, op[low:high], number[low:high])
+                known[key] = _with_numbers(stream, ops[low:high], number[low:high])
             streams.append(known[key])
         blocks = [streams[at : at + per_block] for at in range(0, len(streams), per_block)]
         handed = () if self.handovers is None else self.handovers.handovers(self.touches)
@@ -361,19 +367,31 @@ class PreparedTime:
         sectors = sum(of_load.get(row.op, 0) * (row.sectors or 0) for row in rows if row.space == "global")
         return sectors * len(self.recorder.chosen) / self.some.blocks_replayed
 
+    @cached_property
+    def fetched(self) -> tuple[float, float]:
+        """Sectors of textures that the blocks that are followed ask L1 for, and those of them that are new,
+        which stay there.
+        """
+        rows = (row.counts for rows in self.analysis.instructions for row in rows)
+        asked = sum(row.sectors or 0 for row in rows if row.space == "texture")
+        of_chosen = asked * len(self.recorder.chosen) / self.some.blocks_replayed
+        return of_chosen, min(self.recorder.texture_sectors, of_chosen)
+
     @property
     def is_weighed(self) -> bool:
         """Is it known of each block what it does, and are there some that do more than others?"""
         work = self.survey.work
         return len(work) == self.job.launch.blocks and bool(work.any()) and not self.whole.blocks_alike
 
-    @property
+    @cached_property
     def times_followed(self) -> float:
-        """How many times as much as the blocks that are followed all of the launch do."""
-        chosen, work = self.recorder.chosen, self.survey.work
-        if self.is_weighed:
-            return float(work.sum() / max(work[chosen].sum(), 1))
-        return self.job.launch.blocks / len(chosen)
+        """How many times as many sectors as the blocks that are followed all of the launch asks for."""
+        chosen, launch = self.recorder.chosen, self.job.launch
+        whole = analyze_trace(self.whole, self.chip)
+        of_chosen = _sectors(self.analysis) * len(chosen) / self.some.blocks_replayed
+        if of_chosen:
+            return _sectors(whole) * launch.blocks / self.whole.blocks_replayed / of_chosen
+        return launch.blocks / len(chosen)
 
     @property
     def spare(self) -> int:
@@ -474,14 +492,18 @@ class PreparedTime:
 
     def traffic(self, l2: str, set_to: Latencies) -> dict[str, Any]:
         """Hit rates of L1 and L2, sectors that L2 sees, and bytes from DRAM, of the whole launch."""
-        cached, behind = self.cached, self.behind
-        written = (cached.written + cached.local) * self.times_followed
+        cached, behind, times = self.cached, self.behind, self.times_followed
+        prints = printed(self.recorder.prints, self.job.launch.warps * self.resident)
+        written = (cached.written + cached.local + prints.written) * times
         seen = behind.seen_at_l2(set_to)
-        sectors = round(written + seen)
+        sectors = round(written + seen + prints.read * times)
         new = min(round(behind.of_all * behind.not_there(l2)), sectors)
         misses = new + behind.under_way(set_to) * behind.not_there(l2)
         beside = set_to.beside * self.chip.multiprocessors
-        rates = {"l1": cached.hits / max(cached.sectors, 1), "l2": 1 - misses / (sectors + beside)}
+        texels, new_texels = self.fetched
+        hits = cached.hits + prints.found + texels - new_texels
+        asked = cached.sectors + prints.sectors + texels
+        rates = {"l1": hits / max(asked, 1), "l2": 1 - misses / (sectors + beside)}
         return {"hit_rates": rates, "l2_sectors": sectors, "dram_bytes": new * self.chip.sector_bytes}
 
     def elapsed(self, active: int, set_to: Latencies) -> int:
@@ -514,7 +536,7 @@ class PreparedTime:
             found.append(f"caches, for accesses that make more than {MOST_REQUESTS:,} requests")
         if self.handovers is not None and self.handovers.awaits_others:
             found.append("what other blocks of a cluster hand over")
-        few = {"printf call": FEW_CALLS}
+        few = {CALL: FEW_CALLS}
         return [
             *found,
             *(f"{name}s" for name, times in self.whole.uncounted.items() if times > few.get(name, 0)),
@@ -530,7 +552,7 @@ class PreparedTime:
             footprint=self.whole.footprint,
             of_wave=self.new_sectors[0],
             of_all=self.new_sectors[1],
-            asked=(self.cached.read + self.copied) * self.times_followed,
+            asked=(self.cached.read + self.copied + self.fetched[1]) * self.times_followed,
             is_followed=self.survey.is_whole,
         )
 
@@ -549,6 +571,11 @@ class PreparedTime:
             first = Recorder(SameCost(self.chip))
             self.listen(first, np.arange(of_wave))
         return min(first.marks.footprint.read, all_new), all_new
+
+
+def _sectors(analysis: Analysis) -> int:
+    """That accesses past L1's tags ask for."""
+    return sum(row.counts.sectors or 0 for rows in analysis.instructions for row in rows)
 
 
 def middle_block(grid: tuple[int, int, int]) -> int:
