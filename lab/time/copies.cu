@@ -44,6 +44,9 @@ int main() {
         {"words_halves_apart", 4, 16, 4096, 4, 8192, 128, 64}, {"words_second", 4, 32, 0, 8, 256, 4096, 0},
         {"words_second_again", 4, 32, 0, 8, 256, 0, 0},      {"words_in_fours", 4, 4, 4096, 4, 32768, 16, 16},
         {"words_fours_apart", 4, 4, 4096, 4, 32768, 128, 16}, {"words_shifted", 4, 32, 0, 4, 2048 + 16, 128, 0},
+        {"words_in_fours_again", 4, 4, 4096, 4, 32768, 0, 16}, {"words_in_twos", 4, 2, 4096, 4, 65536, 8, 8},
+        {"words_in_twos_again", 4, 2, 4096, 4, 65536, 0, 8},   {"words_column_again", 4, 1, 4096, 0, 131072, 0, 4},
+        {"words_column_next", 4, 1, 4096, 0, 131072, 4, 4},    {"words_twos_apart", 4, 2, 4096 + 128, 4, 67584, 8, 8},
     };
     CHECK(cudaFuncSetAttribute(copies<16>, cudaFuncAttributeMaxDynamicSharedMemorySize, 131072));
     CHECK(cudaFuncSetAttribute(copies<4>, cudaFuncAttributeMaxDynamicSharedMemorySize, 131072));

@@ -30,8 +30,9 @@ class BehindL1:
 
     chip: with the memory of one board. blocks: of the launch. resident: of them on a multiprocessor.
     footprint: sectors that it touches. of_wave, of_all: those that the first wave of blocks reads, and that
-    all do, each once. asked: that all multiprocessors ask for, to read them. is_followed: the requests of the
-    first wave are told apart by who makes them first.
+    all do, each once. asked: that all multiprocessors ask for, to read them. times_busiest: how many times as
+    many as the busiest one all of them ask for. is_followed: the requests of the first wave are told apart by
+    who makes them first.
     """
 
     chip: Arch
@@ -41,6 +42,7 @@ class BehindL1:
     of_wave: int
     of_all: int
     asked: float
+    times_busiest: float
     is_followed: bool
 
     @property
@@ -58,6 +60,11 @@ class BehindL1:
     def used(self) -> int:
         """Multiprocessors that have a block."""
         return min(self.chip.multiprocessors, self.blocks)
+
+    @property
+    def asking(self) -> float:
+        """Multiprocessors that share L2, if each asks for as much as the busiest one."""
+        return min(self.used, max(self.times_busiest, 1.0))
 
     @property
     def once(self) -> float:
@@ -119,13 +126,17 @@ class BehindL1:
         from_dram, dirty: as of `fill_cost`. seen: the share of sectors that L2 sees.
         """
         rates = self.memory
-        cycles = 1 / rates.l2_read_of_one, seen * self.used / rates.l2_read, self.fill_cost(from_dram, dirty)
+        cycles = (
+            1 / rates.l2_read_of_one,
+            seen * self.asking / rates.l2_read,
+            self.fill_cost(from_dram, dirty),
+        )
         return ceil(max(cycles) * PARTS)
 
     def bulk_cost(self, from_dram: float, dirty: float, set_to: Latencies) -> float:
         """The same of copies in bulk to shared memory, in cycles. Their blocks keep step in all waves."""
         seen = 1 - (1 - self.once) * (1 - set_to.bulk_together / 100)
-        return max(seen * self.used / self.memory.l2_read, self.fill_cost(from_dram, dirty))
+        return max(seen * self.asking / self.memory.l2_read, self.fill_cost(from_dram, dirty))
 
     def fill_cost(self, from_dram: float, dirty: float) -> float:
         """Cycles that a sector takes of those that DRAM delivers, which are written to L2 as what
@@ -141,14 +152,14 @@ class BehindL1:
             beyond = max(written - dirty * self.chip.sheet.l2 / sector, 0)
             share = min(from_dram / self.footprint.read, 1 / max(self.asked, 1))
             to_l2, to_dram = from_dram + share * written, from_dram + share * beyond
-        return self.used * max(
+        return self.asking * max(
             to_l2 / self.memory.l2_written, to_dram * sector / self.chip.dram_bytes_a_cycle
         )
 
     def write_cost(self) -> int:
         """As `read_cost`, of a sector that is written."""
         rates = self.memory
-        return ceil(max(1 / rates.l2_written_of_one, self.used / rates.l2_written) * PARTS)
+        return ceil(max(1 / rates.l2_written_of_one, self.asking / rates.l2_written) * PARTS)
 
     def seen_at_l2(self, set_to: Latencies) -> float:
         """Sectors that L2 sees of all that multiprocessors ask for, to read them."""

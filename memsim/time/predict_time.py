@@ -553,6 +553,7 @@ class PreparedTime:
             of_wave=self.new_sectors[0],
             of_all=self.new_sectors[1],
             asked=(self.cached.read + self.copied + self.fetched[1]) * self.times_followed,
+            times_busiest=self.times_followed * len(self.recorder.chosen) / self.blocks,
             is_followed=self.survey.is_whole,
         )
 

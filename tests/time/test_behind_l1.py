@@ -16,7 +16,7 @@ H100 = SM_90.on("NVIDIA H100 80GB HBM3")
 RATES = H100.memory
 MIB = (1 << 20) // 32  # sectors
 #: A wave of blocks that reads each of its 8 MiB once, and writes as much.
-COPY = BehindL1(H100, 132, 1, Footprint(8 * MIB, 8 * MIB), 8 * MIB, 8 * MIB, 8 * MIB, True)
+COPY = BehindL1(H100, 132, 1, Footprint(8 * MIB, 8 * MIB), 8 * MIB, 8 * MIB, 8 * MIB, 132, True)
 SET_TO = Latencies()
 
 

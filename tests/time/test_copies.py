@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 from memsim.counts import SiteCounts
 from memsim.targets.target import catalogue_job
@@ -59,3 +60,37 @@ def test_a_load_of_shared_memory_without_an_active_lane_takes_a_wavefront() -> N
     idle = replace(row.counts, instructions=3 * made)
     assert wavefronts(idle) == ceil(PARTS * (taken + 2 * made) / (3 * made))
     assert wavefronts(replace(idle, requests=None, wavefronts=None)) == 0
+
+
+COPIED: list[dict[str, Any]] = json.loads((PATH.parent / "copied.json").read_text("utf-8"))["copied"]
+#: Copies that each warp of lab/time/copied.cu makes, for each that it makes at once.
+ROUNDS = 256
+
+
+def test_a_copy_takes_as_many_cycles_as_wavefronts_wherever_its_conflicts_are() -> None:
+    """Sixteen warps that keep the data stage busy, on what they read, on what they write, and on both."""
+    looked_at = [
+        one
+        for one in COPIED
+        if one["warps"] == one["each"] == 16 and one["grid"] == 1 and one["counters"][COUNTED] >= 8 * 65_536
+    ]
+    assert {(one["row"], one["pitch"]) for one in looked_at} == {
+        (32, 32), (32, 64), (32, 128), (8, 32), (4, 4), (2, 4), (1, 4),
+    }  # fmt: skip
+    for one in looked_at:
+        copies = ROUNDS * one["warps"] * one["each"]
+        wavefronts = one["counters"][COUNTED] / copies
+        taken = one["counters"]["sm__cycles_active.max"] / copies
+        assert wavefronts == max(32 // one["row"], one["pitch"] // 4)
+        assert wavefronts < taken < 1.12 * wavefronts + 4
+
+
+def test_loads_wait_for_copies_whose_data_come() -> None:
+    """In the mean the longer, the more wavefronts these take; without any a load takes 42 cycles."""
+    warps = {
+        one["pitch"]: one["mean"]
+        for one in COPIED
+        if one["warps"] == one["each"] == 16 and one["grid"] == 1 and one["row"] == 32
+    }
+    assert [*warps.values()] == sorted(warps.values()) and len(warps) == 6
+    assert warps[4] > 1.9 * 42 and warps[128] > 11 * 42
