@@ -26,8 +26,9 @@ from studies.choices import FOLDER
 SCHEMA = 1
 #: Estimates that were made before anything was measured, which stay as they are, those made since, and those
 #: of sizes that nobody had looked at, made before these were measured, which stay as well.
-FIRST, SINCE, UNSEEN, SECOND = (
-    Path(__file__).with_name(f"estimates{name}.json") for name in ("", "_since", "_unseen", "_second")
+FIRST, SINCE, UNSEEN, SECOND, THIRD = (
+    Path(__file__).with_name(f"estimates{name}.json")
+    for name in ("", "_since", "_unseen", "_second", "_third")
 )
 TILES, CONFIGURATIONS = "tiles of sgemm", "configurations of Triton"
 

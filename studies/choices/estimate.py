@@ -1,6 +1,6 @@
-"""Estimates all choices, without a GPU: `python -m studies.choices.estimate [triton|tiles|unseen|second]`
-adds those that are missing to estimates_since.json, estimates_unseen.json or estimates_second.json. It needs
-Triton for its kernels, in the version whose code was measured (3.6.0), and ptxas of CUDA 13.0 for tiles.
+"""Estimates all choices, without a GPU: `python -m studies.choices.estimate [KIND...]` adds those that are
+missing to estimates_since.json (triton, tiles), estimates_unseen.json and so on (unseen, second, third). It
+needs Triton for its kernels, in the version whose code was measured (3.6.0), and ptxas of CUDA 13.0 for tiles.
 Tiles are estimated by all processors. If the model changes, begin with no such file.
 """
 
@@ -23,6 +23,7 @@ from studies.choices.choice import (
     CONFIGURATIONS,
     SECOND,
     SINCE,
+    THIRD,
     UNSEEN,
     Choice,
     EstimatedChoice,
@@ -34,7 +35,7 @@ from studies.choices.tiles import UNSEEN_SIZES, choice_of, tiles_at, timed_kerne
 from studies.sizes import SIZES
 
 #: The boards on which they were measured, and on which unseen sizes were.
-UNSEEN_PATHS = {"unseen": UNSEEN, "second": SECOND}
+UNSEEN_PATHS = {"unseen": UNSEEN, "second": SECOND, "third": THIRD}
 BOARD, BOARD_OF_UNSEEN = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 
 

@@ -13,6 +13,7 @@ from studies.choices.choice import (
     FIRST,
     SECOND,
     SINCE,
+    THIRD,
     TILES,
     UNSEEN,
     Choice,
@@ -28,6 +29,7 @@ SHOWN = {
     SINCE: "since",
     UNSEEN: "before, unseen sizes",
     SECOND: "before, again unseen sizes",
+    THIRD: "before, unseen sizes of 30 November",
 }
 #: By how much what is picked may take longer than the fastest.
 MARGINS = {TILES: 0.03, CONFIGURATIONS: 0.05}
