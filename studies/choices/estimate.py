@@ -1,7 +1,7 @@
 """Estimates all choices, without a GPU: `python -m studies.choices.estimate [KIND...]` adds those that are
 missing to estimates_since.json (triton, tiles), estimates_unseen.json and so on (unseen, second, third). It
-needs Triton for its kernels, in the version whose code was measured (3.6.0), and ptxas of CUDA 13.0 for tiles.
-Tiles are estimated by all processors. If the model changes, begin with no such file.
+needs Triton for its kernels, in the version whose code was measured (3.6.0), and ptxas of CUDA 13.0 for
+tiles, which are estimated by all processors. If the model changes, begin with no such file.
 """
 
 from __future__ import annotations
