@@ -167,8 +167,10 @@ class StreamRecorder(Recorder):
 
     def times_kept(self, op: int) -> float:
         """How many times as many requests as are kept an instruction makes."""
+        if op not in self.beyond:
+            return 1.0
         kept = sum(len(warps) for one, warps, *_ in self.kept if one == op)
-        return self.requests_made[op] / kept if op in self.beyond and kept else 1.0
+        return self.requests_made[op] / max(kept, 1)
 
     def requests(self, site: Site, requests: SiteRequests) -> None:
         """Requests that are written out already, of other warps than those that execute the access."""
