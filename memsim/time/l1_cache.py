@@ -111,10 +111,10 @@ class CachedRequests:
     local: float
 
     def misses(self, op: int) -> float:
-        """The share of an instruction's sectors that were not found."""
+        """The share of an instruction's sectors that were not found; 1 if nothing is known of it."""
         costs = [self.costs[number] for number in self.number[self.made.op == op].tolist()]
         missing, sectors = (sum(getattr(cost, name) for cost in costs) for name in ("missing", "sectors"))
-        return float(missing / max(sectors, 1))
+        return float(missing / sectors) if sectors else 1.0
 
 
 def l1_bytes(shared_of_block: int, resident: int) -> int:

@@ -71,3 +71,13 @@ def test_later_waves_wait_for_dram_by_what_is_new() -> None:
     first, later = launch.ways("cold", SET_TO)
     assert later.read_cost < first.read_cost
     assert launch.ways("warm", SET_TO)[0].far == launch.ways("warm", SET_TO)[0].near
+
+
+def test_multiprocessors_share_l2_and_dram_as_far_as_they_ask() -> None:
+    """All of them, two, one; and no more than there are."""
+    costs = [
+        (one.read_cost(1.0, 1.0, 0.0), one.write_cost(), one.fill_cost(1.0, 0.0))
+        for one in (replace(COPY, times_busiest=times) for times in (500.0, 132.0, 2.0, 1.0, 0.5))
+    ]
+    assert costs[0] == costs[1] > costs[2] and costs[3] == costs[4]
+    assert costs[1][2] == pytest.approx(66 * costs[2][2])

@@ -77,6 +77,15 @@ def test_a_sector_misses_once() -> None:
     assert each[3].follows == (-1, 0)
 
 
+def test_what_is_not_kept_misses_as_often_as_what_is() -> None:
+    """Of three requests of the first instruction one misses; ten times as many are made of it."""
+    row = 4 * LANES
+    made = requests((0, 0, row), (0, 1, row), (0, 0, row), (1, 0, row + 4096))
+    found = cached_requests(made, KINDS, LARGE, 8, NOBODY, {0: 10.0})
+    assert (found.misses(0), found.misses(1), found.misses(2)) == (1 / 3, 1.0, 1.0)
+    assert (found.sectors, found.hits, found.read) == (10 * 12 + 4, 10 * 8, 10 * 4 + 4)
+
+
 def test_l2_takes_longer_for_parts_of_sectors() -> None:
     row, apart = 4 * LANES, 8 * LANES
     kinds = {**KINDS, 1: AccessKind("reduction", 4)}
