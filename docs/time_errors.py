@@ -23,8 +23,9 @@ from memsim.kernels import catalog
 from memsim.suggest.ranking import MARGIN
 from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.latencies import Latencies
+from memsim.time.launch_time import LaunchTime
 from memsim.time.multiprocessor import ABLATIONS
-from memsim.time.predict_time import LaunchTime, PreparedTime
+from memsim.time.predict_time import PreparedTime
 from memsim.validate.device import slug
 from memsim.views.plain import table
 

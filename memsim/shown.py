@@ -21,7 +21,7 @@ from memsim.sanitizer.hazards import Sanitized
 
 if TYPE_CHECKING:
     from memsim.job import Job
-    from memsim.time.predict_time import LaunchTime
+    from memsim.time.launch_time import LaunchTime
     from memsim.views.plot import Plots
     from memsim.views.suggest.terminal import ShownSuggestions
 

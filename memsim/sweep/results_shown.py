@@ -60,7 +60,7 @@ def write(results: Sequence[VariantResult], stream: TextIO) -> None:
 
 def _about_time(some_lack_it: bool) -> str:
     """What estimated cycles are, and whether variants are ranked by them."""
-    from memsim.time.predict_time import PROJECTS_ERROR
+    from memsim.time.launch_time import PROJECTS_ERROR
 
     ranked = "Some variants have none, so they do not rank." if some_lack_it else ""
     error = percent(PROJECTS_ERROR)

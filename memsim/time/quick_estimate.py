@@ -15,7 +15,8 @@ from memsim.job import Job
 from memsim.state.launch_memory import Memory
 from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.launch_survey import Patience
-from memsim.time.predict_time import PROJECTS_ERROR, LaunchTime, PreparedTime
+from memsim.time.launch_time import PROJECTS_ERROR, LaunchTime
+from memsim.time.predict_time import PreparedTime
 from memsim.trace.trace import Trace, TraceSource
 
 #: Instructions that are issued one after the other before the rest is extrapolated: about half a second.

@@ -17,8 +17,8 @@ from memsim.estimated_time import NOT_MODELLED
 from memsim.files import writing
 from memsim.instruction import opcode_of
 from memsim.launch import Natural
+from memsim.time.launch_time import HELD_OUT_ERROR, PROJECTS_ERROR, InstructionTime, LaunchTime
 from memsim.time.multiprocessor import REASONS, IssuedInstruction
-from memsim.time.predict_time import HELD_OUT_ERROR, PROJECTS_ERROR, InstructionTime, LaunchTime
 from memsim.views.labels import count
 from memsim.views.screen import Column, Row, Screen
 

@@ -9,7 +9,7 @@ from statistics import mean
 import pytest
 
 from docs import time_errors
-from memsim.time.predict_time import HELD_OUT_ERROR, PROJECTS_ERROR
+from memsim.time.launch_time import HELD_OUT_ERROR, PROJECTS_ERROR
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ from memsim.estimated_time import NOT_MODELLED, EstimatedTime, StallShare, durat
 from memsim.targets.cache import time_of, trace_of
 from memsim.targets.target import catalogue_job, read_job
 from memsim.time import quick_estimate
-from memsim.time.predict_time import PROJECTS_ERROR, PreparedTime
+from memsim.time.launch_time import PROJECTS_ERROR
+from memsim.time.predict_time import PreparedTime
 from memsim.time.quick_estimate import TAKES_LONG, estimate
 from tests.cli.conftest import Run
 from tests.cli.conftest import memsim as memsim
