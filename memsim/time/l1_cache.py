@@ -31,9 +31,10 @@ SAFE, GONE = 0.75, 1.35
 #: The share of the cache that is brought in, in the mean, until a line is gone that was loaded for the last
 #: time (`LDL.LU`). Chosen: hit rates of three kernels that spill ?
 LAST_USE = 0.37
-#: Of lines that only other warps asked for, the share that a store finds which takes the tag stage more than
-#: a cycle: not what is on its way to L2 (lab/time/stores.cu). Chosen: hit rates of half of the catalogue ?
-FOUND_AGAIN = 0.3
+#: Of lines that other warps asked for, or its own so few instructions before, the share that a store finds
+#: which takes the tag stage more than a cycle: not what is on its way to L2 (lab/time/stores.cu). Chosen: hit
+#: rates of half of the catalogue ?
+FOUND_AGAIN, SOON = 0.3, 16
 #: Lines of a request that wait on their way to L2 for what its warp stores next. Measured: 28 lines wait
 #: (lab/time/stores.cu), and four schedulers share them.
 WAITING_LINES = 28 // 4
@@ -169,7 +170,8 @@ def cached_requests(
     # It finds a line, whichever sectors of it are there.
     starts = np.flatnonzero(is_line[row, column])
     of_line = np.cumsum(is_line[row, column]) - 1
-    is_of_own = _is_of_own_warp(line[starts], made.warp[row[starts]])[of_line]
+    finds_soon = (looked_up <= WAITING_LINES) | (asked == looked_up)
+    is_of_own = _found_by_own_warp(line[starts], row[starts], made, finds_soon)[of_line]
     found = hit & ~stores[row] | stores[row] & stays[starts][of_line]
     share = np.where(stores[row] & ~is_of_own & ~at_once, FOUND_AGAIN, 1.0)
     np.subtract.at(missing, row[hit & loads[row] | combined], 1)
@@ -230,10 +232,19 @@ def _goes_on(row: np.ndarray, before: np.ndarray, made: GlobalRequests, loads: n
     return found
 
 
-def _is_of_own_warp(line: np.ndarray, warp: np.ndarray) -> np.ndarray:
-    """Whether a line was looked up before by the same warp [n]."""
+def _found_by_own_warp(
+    line: np.ndarray, row: np.ndarray, made: GlobalRequests, at_once: np.ndarray
+) -> np.ndarray:
+    """Whether a line was looked up before by the same warp, so that a store of it finds it [n].
+
+    line, row: looked up, and the request that does [n]. at_once: requests that find what the warp's last
+    instructions stored [m]; it is on its way to L2.
+    """
     number = np.unique(line, return_inverse=True)[1].reshape(-1)
-    found: np.ndarray = _previous(number * (int(warp.max(initial=0)) + 1) + warp) >= 0
+    warp = made.warp[row]
+    before = _previous(number * (int(warp.max(initial=0)) + 1) + warp)
+    is_late = made.progress[row] - made.progress[row[before]] > SOON
+    found: np.ndarray = (before >= 0) & (is_late | at_once[row])
     return found
 
 

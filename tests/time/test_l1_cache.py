@@ -142,7 +142,8 @@ def test_a_store_finds_lines_but_not_all_if_it_is_scattered() -> None:
     for apart, warp, share in (
         (16, 0, 1.0),
         (16, 1, 1.0),
-        (32, 0, 1.0),
+        (32, 0, FOUND_AGAIN),
+        (128, 0, 1.0),
         (32, 1, FOUND_AGAIN),
         (128, 1, FOUND_AGAIN),
     ):

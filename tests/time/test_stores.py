@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from memsim.time.block_streams import GlobalRequests
-from memsim.time.l1_cache import WAITING_LINES, AccessKind, CachedRequests, cached_requests
+from memsim.time.l1_cache import FOUND_AGAIN, SOON, WAITING_LINES, AccessKind, CachedRequests, cached_requests
 from memsim.time.launch_survey import FirstTouches
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "validation" / "stores.json"
@@ -29,8 +30,8 @@ def again_by_one_warp() -> list[dict[str, Any]]:
     ]
 
 
-def cached(launch: dict[str, Any]) -> CachedRequests:
-    """The requests of a launch, all warps' first ones before their second ones."""
+def cached(launch: dict[str, Any], between: int = 100) -> CachedRequests:
+    """The requests of a launch, all warps' first ones before their second ones. between: instructions."""
     warps, times = launch["warps"], launch["times"]
     time, warp = np.divmod(np.arange(warps * times), warps)
     lanes = np.arange(32)
@@ -41,7 +42,7 @@ def cached(launch: dict[str, Any]) -> CachedRequests:
         time,
         at[:, None] + lanes * launch["apart"],
         np.broadcast_to(lanes < launch["lanes"], (len(at), 32)),
-        time,
+        time * between,
     )
     return cached_requests(made, {0: AccessKind("store", launch["bytes"])}, LARGE, warps, NOBODY, {})
 
@@ -73,3 +74,10 @@ def test_stores_of_few_lines_that_follow_at_once_go_to_l2_together() -> None:
         launch = {"warps": 1, "times": 2, "warp": 0, "step": 4, "apart": apart, "lanes": 32, "bytes": 4}
         found = cached(launch)
         assert found.written == found.sectors * (0.5 if is_together else 1), apart
+
+
+def test_lines_that_do_not_wait_are_not_all_found_at_once_but_a_while_later() -> None:
+    """Requests of eight lines, four sectors of each; progress: instructions between the two."""
+    wide = {"warps": 1, "times": 2, "warp": 0, "step": 4, "apart": 32, "lanes": 32, "bytes": 4}
+    for progress, share in ((1, FOUND_AGAIN), (SOON, FOUND_AGAIN), (SOON + 1, 1.0)):
+        assert cached(wide, progress).hits == pytest.approx(32 * share)
