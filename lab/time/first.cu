@@ -1,6 +1,7 @@
 // What is met for the first time in a launch, or by few: code beyond a jump, constants, textures, atomics to one place,
 // columns, pages, and printf. Clocks of a warp's steps are printed; a profiler measures the launches.
 #include "clocked.cuh"
+#include "printed_texts.cuh"
 #include <type_traits>
 
 DEV u32 tick() {
@@ -179,14 +180,7 @@ __global__ void spread(u32 *to, const u32 *from, int apart) {
             if (!threadIdx.x && !blockIdx.x) to[k] = now - t0;                            \
         }                                                                                 \
     }
-PRINT(print1, "\n")
-PRINT(print16, "P23456789012345\n")
-PRINT(print64, "P23456789012345678901234567890123456789012345678901234567890123\n")
-PRINT(print_int, "P %d\n", k)
-PRINT(print_4_ints, "P %d %d %d %d\n", k, k, k, k)
-PRINT(print_8_ints, "P %d %d %d %d %d %d %d %d\n", k, k, k, k, k, k, k, k)
-PRINT(print_double, "P %f\n", k * 0.5)
-PRINT(print_text, "P %s\n", "234567890123456789012345")
+PRINTED_TEXTS(PRINT)
 
 static cudaTextureObject_t texture(Shape shape) {
     cudaResourceDesc from = {};

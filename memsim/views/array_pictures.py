@@ -13,8 +13,9 @@ from typing import Any
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS, WARP
 from memsim.errors import MemsimError
-from memsim.pictures.array_layouts import FlowNode, WordLayout, layouts
-from memsim.pictures.array_layouts import flow as flow_graph
+from memsim.pictures.array_layouts import WordLayout, layouts
+from memsim.pictures.data_flow import FlowNode
+from memsim.pictures.data_flow import flow as flow_graph
 from memsim.views.labels import access, count, file_names, percent, size
 
 SIDES = ("global", "shared")

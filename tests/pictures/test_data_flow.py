@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from memsim.analysis import analyze_trace
-from memsim.pictures.array_layouts import REGISTERS, FlowNode, flow
+from memsim.pictures.data_flow import REGISTERS, FlowNode, flow
 from memsim.trace.trace import Trace
 from tests.traces import LANES, Request, make_trace, site, traces
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.pictures.array_layouts import flow, layouts
+from memsim.pictures.array_layouts import layouts
 from memsim.pictures.bank_use import bank_use
+from memsim.pictures.data_flow import flow
 from memsim.pictures.worst_request import SharedRequest, take_apart
 from memsim.views import canvas
 from tests.views.cases import kernel, mixed

@@ -11,8 +11,9 @@ import pytest
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.errors import MemsimError
-from memsim.pictures.array_layouts import flow, layouts
+from memsim.pictures.array_layouts import layouts
 from memsim.pictures.bank_use import bank_use
+from memsim.pictures.data_flow import flow
 from memsim.views.analyze.costs import worst_site
 from memsim.views.report import Recorded, fragment, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
