@@ -139,13 +139,13 @@ def run_jobs(
     """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        steps = [asdict(_step(job, number, folder)) for number, job in enumerate(jobs)]
+        steps = [asdict(step_of(job, number, folder)) for number, job in enumerate(jobs)]
         (folder / PLAN).write_text(json.dumps(steps), "utf-8")
         kernels = [job.loaded.name for job in jobs]
         return run_under_ncu(profiler, PROGRAM, folder, kernels, what, counter, also)
 
 
-def _step(job: Job, number: int, folder: Path) -> Step:
+def step_of(job: Job, number: int, folder: Path) -> Step:
     """The job in the form of the program's input; its cubin is in `folder`."""
     cubin = f"{number}.cubin"
     (folder / cubin).write_bytes(job.loaded.machine.module.content)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +107,18 @@ def launch(
     """The launch itself, between the profiler's start and stop; returns the arrays by name, on the device."""
     from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
 
+    run, arrays = prepare(cupy, path, kernel, step, args, spec)
+    cupy.cuda.Device().synchronize()
+    with profile():
+        run()
+        cupy.cuda.Device().synchronize()
+    return arrays
+
+
+def prepare(
+    cupy: Any, path: Path, kernel: MachineKernel, step: Step, args: Mapping[str, Any], spec: Spec | None
+) -> tuple[Callable[[], None], dict[str, Any]]:
+    """(what launches a kernel, its arrays by name), both on the device."""
     memory = DeviceMemory(cupy)
     given = list(arrays_of([*args], [*args.values()]))
     addresses = [memory.address(value) for _, value in given]
@@ -132,16 +144,18 @@ def launch(
     if step.shared_bytes and step.shared_bytes + static > STATIC_SHARED_BYTES:
         function.max_dynamic_shared_size_bytes = step.shared_bytes
     parameters = tuple(np.frombuffer(buffer, f"V{len(buffer)}") for buffer in buffers)  # each by value
-    cupy.cuda.Device().synchronize()
-    with profile():
+    kept = memory, textures  # as long as it may be launched
+
+    def run() -> None:
+        assert kept
         if step.cluster is None:
             function(tuple(step.grid), tuple(step.block), parameters, shared_mem=step.shared_bytes)
         else:
             launch_clusters(
                 function.kernel.ptr, step.grid, step.block, step.cluster, step.shared_bytes, buffers
             )
-        cupy.cuda.Device().synchronize()
-    return {**arrays, **textured}
+
+    return run, {**arrays, **textured}
 
 
 def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def launch_of(kernel: str) -> Job:
 
 
 def plan(folder: Path, *launches: Job) -> list[str]:
-    steps = [asdict(live._step(launch, number, folder)) for number, launch in enumerate(launches)]
+    steps = [asdict(live.step_of(launch, number, folder)) for number, launch in enumerate(launches)]
     (folder / run_cubin.PLAN).write_text(json.dumps(steps))
     return [str(folder)]
 
