@@ -47,9 +47,10 @@ _PICKS = {
     "ECR": (0x0000, 0x1110, 0x2210, 0x3210),
     "RC16": (0x1010, 0x3232, 0x1010, 0x3232),
 }
+_TRAITS = {"": Trait.PICKS_BYTES, **dict.fromkeys(_PICKS, Trait.BY_PATTERN)}
 
 
-@executes("PRMT UPRMT", "W <- KWK", " ".join(_PICKS), traits={"": Trait.PICKS_BYTES})
+@executes("PRMT UPRMT", "W <- KWK", " ".join(_PICKS), traits=_TRAITS)
 def permute(form: BoundForm, x: IntReader, s: IntReader, y: IntReader) -> Compute:
     """Four bytes out of two words."""
     given = form.given

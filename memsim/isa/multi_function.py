@@ -277,7 +277,7 @@ OF_HIGH: Final[dict[str, Callable[[Integers], Integers]]] = {
 
 
 _TRAITS = {
-    **{"": Trait.APPROXIMATES, "RCP": Trait.RECIPROCAL, "RSQ": Trait.ROOT},
+    **{"": Trait.APPROXIMATES, "RCP": Trait.RECIPROCAL, "RSQ": Trait.ROOT, "FTZ": Trait.ALTERS},
     **{"RCP64H": Trait.RECIPROCAL_64, "RSQ64H": Trait.ROOT_64},
 }
 

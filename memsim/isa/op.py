@@ -40,6 +40,7 @@ class Trait(Enum):
     SELECTS = "selects"  # one of two words
     PASSES = "passes"  # a word from lane to lane
     PICKS_BYTES = "picks bytes"  # of two words
+    BY_PATTERN = "by pattern"  # ... a modifier's four, of which the selector names one
     MOVES_BITS = "moves bits"  # or combines them, each with one of another word
     APPROXIMATES = "approximates"  # a function of a float, in its last bits as the chip does
     RECIPROCAL = "reciprocal"  # ... this one, of float32
@@ -52,7 +53,7 @@ class Trait(Enum):
     FUSES = "fuses"  # a product and a sum
     MULTIPLIES_64 = "multiplies float64"
     FUSES_64 = "fuses float64"
-    ALTERS = "alters"  # a result of float32 that is not rounded to nearest: saturated, scaled
+    ALTERS = "alters"  # a result of float32 that is not rounded to nearest: saturated, scaled, flushed
     MONOTONE = "monotone"  # of float32: in each operand, as are sums, products and TO_INTEGER
     EXCLUSIVE = "exclusive"  # lanes that wait for others continue without those that are not asked for
     UNANIMOUS = "unanimous"  # the branch is taken where all running lanes of a warp take it
@@ -62,6 +63,7 @@ class Trait(Enum):
     COUNTS = "counts"  # ... on how many
     ALL_OF = "all of"  # ... on whether all
     ARRIVES = "arrives"  # ... or does not wait
+    ALLOCATES = "allocates"  # tensor memory, with a book of it in what the system reserves of shared memory
     READS_MAP = "reads map"  # a tensor map, at its last address
     FENCES = "fences"  # what a thread accesses before it, from what it accesses behind it, for other blocks
     REFRESHES = "refreshes"  # what a thread loads behind it is no older than what it has seen

@@ -17,14 +17,15 @@ from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.mbarrier import MbarrierLanes, Reader, run_on_mbarrier, synchronizes
 from memsim.isa.memory_access import Run
-from memsim.isa.op import Effect, Form
+from memsim.isa.op import Effect, Form, Trait
 from memsim.isa.program import Op
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 
 NAME = "tensor memory operation"
-#: What allocates, and keeps book of it in the shared memory that the system reserves for each block.
-ALLOCATOR, BOOK = "UTCATOMSWS", "reserved by the system"
+#: The shared memory in which the system keeps book of what a block allocates.
+BOOK = "reserved by the system"
+_ALLOCATES = {"": Trait.ALLOCATES}
 PRODUCTS = "UTCHMMA UTCQMMA UTCIMMA UTCOMMA UTCCP"
 #: Registers of a lane that a load's `.xN` stands for N of.
 _REGISTERS = {"16dp128bit": 2, "16dp256bit": 4}
@@ -37,8 +38,8 @@ def _loaded(form: Form) -> str:
 
 @executes("LDTM", _loaded, None, effect=Effect.MEMORY)
 @executes("STTM", "<- S V", None, effect=Effect.MEMORY)
-@executes("UTCATOMSWS", "U? <- V?", None, effect=Effect.MEMORY)
-@executes("UTCATOMSWS.FIND_AND_SET", "P U <- V", "ALIGN", effect=Effect.MEMORY)
+@executes("UTCATOMSWS", "U? <- V?", None, effect=Effect.MEMORY, traits=_ALLOCATES)
+@executes("UTCATOMSWS.FIND_AND_SET", "P U <- V", "ALIGN", effect=Effect.MEMORY, traits=_ALLOCATES)
 @executes(PRODUCTS, "<- SSS?S?S?S?P?P?", None, effect=Effect.MEMORY)
 def use_tensor_memory(form: BoundForm, *_: Any) -> Run:
     """Whatever it is, nothing of it is known but that an allocation succeeds."""

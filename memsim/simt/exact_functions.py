@@ -126,7 +126,7 @@ def begins_exact_root(
 
     live, reached: as for `begins_exact_division`.
     """
-    if Trait.ROOT not in op.traits or len(op.form.modifiers) > 1 or op.guard is not None:
+    if Trait.ROOT not in op.traits or Trait.ALTERS in op.traits or op.guard is not None:
         return False
     result, of = op.form.operands
     if not isinstance(of, Register) or of != Register(of.slot) or not isinstance(result, Register):

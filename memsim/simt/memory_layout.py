@@ -17,11 +17,11 @@ from typing import Any
 from memsim.arch import Arch, arch_of_code
 from memsim.argument_types.launch_arguments import arrays_of
 from memsim.errors import MemsimError
-from memsim.isa import tensor_memory
 from memsim.isa.control import GRID_SYNCHRONIZE
-from memsim.isa.op import Constant, Flow
+from memsim.isa.op import Constant, Flow, Trait
 from memsim.isa.program import Executable
 from memsim.isa.stack import local_name
+from memsim.isa.tensor_memory import BOOK
 from memsim.launch import GLOBAL_ALIGN, Launch
 from memsim.names.demangle import demangle
 from memsim.simt.pointer_roots import PARAMETER_BITS
@@ -123,8 +123,8 @@ def memory_of(
     shared = memory.layouts["shared"]
     for name, address, size in kernel.shared:
         shared.add(name, address, size)
-    if any(op.form.opcode == tensor_memory.ALLOCATOR for op in kernel.program.ops):
-        shared.add(tensor_memory.BOOK, 0, kernel.shared_base)
+    if any(Trait.ALLOCATES in op.traits for op in kernel.program.ops):
+        shared.add(BOOK, 0, kernel.shared_base)
         shared.base, memory.system_shared = 0, kernel.shared_base
     shared.end = kernel.shared_base + kernel.static_shared
     memory.static_shared = kernel.static_shared

@@ -334,7 +334,7 @@ def renamed(op: Op) -> tuple[Form, dict[int, tuple[Operand, int]]]:
             words |= {slot: (Register(slot), 0) for slot in slots_of(token.slots(one))}
             continue
         words |= {first + more: (one, more) for more in range(token.span)}
-    return Form(op.form.opcode, op.form.modifiers, tuple(operands)), words
+    return replace(op.form, operands=tuple(operands)), words
 
 
 @lru_cache(maxsize=1 << 14)

@@ -63,7 +63,7 @@ def without_unused_halves(program: Program) -> Program:
 def _selector(op: Op) -> int | None:
     """The bytes that a PRMT selects, if they are a number and its operands plain."""
     form = op.form
-    if Trait.PICKS_BYTES not in op.traits or form.modifiers or len(form.operands) != 4:
+    if Trait.PICKS_BYTES not in op.traits or Trait.BY_PATTERN in op.traits or len(form.operands) != 4:
         return None
     selector = form.operands[2]
     if not isinstance(selector, Immediate) or not isinstance(selector.value, int):

@@ -113,10 +113,11 @@ def test_what_docstrings_name_is_there() -> None:
 
 
 def opcodes_in(path: Path) -> list[str]:
-    """The strings of a module, but for its docstrings, that name an opcode."""
+    """The strings of a module, but for its docstrings, that name an opcode, and where it asks for one."""
     tree = ast.parse(path.read_text("utf-8"))
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    return [
+    asked = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return [f".{name}" for name in asked if name in ("opcode", "modifiers")] + [
         node.value
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant)
@@ -137,3 +138,5 @@ def test_the_emulator_names_no_opcode(tmp_path: Path) -> None:
     assert [name for names in found.values() for name in names] == [TOLD]
     (tmp_path / "own.py").write_text('"""As LDS does."""\nif op.name in ("LDS.U", "load"):\n    "STS"\n')
     assert opcodes_in(tmp_path / "own.py") == ["LDS.U"]
+    (tmp_path / "own.py").write_text("if op.form.opcode == MINE or form.modifiers or op.traits:\n    pass\n")
+    assert {*opcodes_in(tmp_path / "own.py")} == {".opcode", ".modifiers"}
