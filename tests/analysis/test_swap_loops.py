@@ -12,7 +12,6 @@ import memsim
 from memsim.analysis import Analysis
 from memsim.counts import Count, Range
 from memsim.guard.evaluate import GuardedKernel
-from memsim.model.shared import rounds_of_one_warp
 from memsim.validate.predict import EXECUTED, THREADS, WAVEFRONTS, accesses_of, predict
 from tests.few import few
 from tests.guard.subjects import checked
@@ -67,32 +66,6 @@ def test_the_chip_lies_within_the_limits(launch: tuple[Any, ...]) -> None:
 def test_every_kind_of_launch_is_there() -> None:
     assert len(LAUNCHES) > 200
     assert {launch[3] for launch in LAUNCHES} == {1, 2, 4, 8, 32}
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (LANES, (1, 2, 1, 0, 32)),
-        (LANES * 0, (32, 64, 32, 0, 32 * 33 // 2)),
-        (LANES // 2, (2, 4, 2, 0, 48)),
-        (
-            LANES * 32,
-            (32, 64, 32 * 33 // 2, 32 * 31 // 2, 32 * 33 // 2),
-        ),  # one bank: others are not even tried
-    ],
-)
-def test_a_round_tries_one_lane_of_each_bank(words: np.ndarray, expected: tuple[int, ...]) -> None:
-    every = np.ones((1, 32), bool)
-    found = rounds_of_one_warp(words[None] * 4, 4, every, True)
-    assert tuple(int(column[0]) for column in found) == expected
-
-
-def test_half_warps_of_8_bytes_are_tried_one_after_the_other() -> None:
-    every = np.ones((1, 32), bool)
-    one_word = np.zeros((1, 32), np.int64)
-    changed, same = (rounds_of_one_warp(one_word, 8, every, changes) for changes in (True, False))
-    assert (changed.rounds[0], changed.swaps[0]) == (32, 16 * 4 + 16 * 2)
-    assert (same.rounds[0], same.swaps[0]) == (16, 16 * 4)
 
 
 HISTOGRAM = """

@@ -11,7 +11,7 @@ from memsim.model import shared_access
 from memsim.model.alike import BITS, _packed, alike
 from memsim.model.cp_async import limits_of_copies
 from memsim.model.operations import operation
-from memsim.model.remote import limits_anywhere
+from memsim.model.remote import limits_of_blocks
 from memsim.model.shared import rounds_of_one_warp
 
 Lanes = NDArray[np.int64]
@@ -87,14 +87,15 @@ def test_each_combination_of_counts_is_a_key_of_its_own() -> None:
     assert len(together) == len(np.unique(found, axis=0)) == len(np.unique(counts, axis=0))
 
 
-def test_atomics_whose_limits_differ_are_told_apart() -> None:
+@pytest.mark.parametrize("piece", [128, 64])  # a compare-and-swap is served by half lines
+def test_atomics_whose_limits_differ_are_told_apart(piece: int) -> None:
     """Four places of three lines: which lanes are served together depends on where the array lies."""
     random = np.random.default_rng(1)
-    addresses = random.integers(0, 3, (400, 32)) * 128 + random.integers(0, 4, (400, 32)) * 4
+    addresses = random.integers(0, 3, (400, 32)) * piece + random.integers(0, 4, (400, 32)) * 4
     on = np.ones(addresses.shape, np.bool_)
     keys = alike("global", "reduction", 4, addresses, on, np.full(addresses.shape, -1), SM_90)
-    (least, most), lines = limits_anywhere(addresses, 4, 1, on)
-    together = np.unique(np.column_stack([keys, least, most, *lines]), axis=0)
+    limits = limits_of_blocks(addresses, 4, on, (32, 128, 64))
+    together = np.unique(np.column_stack([keys, *(column for pair in limits for column in pair)]), axis=0)
     assert len(np.unique(keys, axis=0)) == len(together) > 10
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
 from memsim.arch import ARCHS, SM_90, Arch
+from memsim.arch.texel_places import FIRST, NEXT, NONE, NOTHING, packed
 from memsim.model.alike import active_lanes
 from memsim.model.checked_requests import distinct, equal, first, lane_words, together
 from memsim.model.choice import fewest_sectors, global_cost, group_wavefronts, why_no_cost
@@ -17,7 +19,8 @@ from memsim.model.cp_async import limits_of_copies
 from memsim.model.occupancy import Needs, next_cliffs, occupancy
 from memsim.model.operations import operation
 from memsim.model.pipes import EXECUTED, pipe_of, pipe_use, tensor_cycles
-from memsim.model.shared import costliest_round
+from memsim.model.shared import costliest_round, rounds_of_one_warp
+from memsim.model.texture_fetches import texture_access, texture_limits, touched_sectors
 
 RANDOM = np.random.default_rng(9)
 LANES = np.arange(32)
@@ -204,3 +207,99 @@ def test_the_costliest_round() -> None:
     assert costliest_round(to[:, ::-1] * 2, 8, on) == (4, 2, 0, 32)
     assert costliest_round(to[1:], 4, np.ones((1, 32), np.bool_)) == (2, 32, 31, 32)
     assert costliest_round(to, 4, ~on & on) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (LANES, (1, 2, 1, 0, 32)),
+        (LANES * 0, (32, 64, 32, 0, 32 * 33 // 2)),
+        (LANES // 2, (2, 4, 2, 0, 48)),
+        (
+            LANES * 32,
+            (32, 64, 32 * 33 // 2, 32 * 31 // 2, 32 * 33 // 2),
+        ),  # one bank: others are not even tried
+    ],
+)
+def test_a_round_tries_one_lane_of_each_bank(words: np.ndarray, expected: tuple[int, ...]) -> None:
+    every = np.ones((1, 32), bool)
+    found = rounds_of_one_warp(words[None] * 4, 4, every, True)
+    assert tuple(int(column[0]) for column in found) == expected
+
+
+def test_half_warps_of_8_bytes_are_tried_one_after_the_other() -> None:
+    every = np.ones((1, 32), bool)
+    one_word = np.zeros((1, 32), np.int64)
+    changed, same = (rounds_of_one_warp(one_word, 8, every, changes) for changes in (True, False))
+    assert (changed.rounds[0], changed.swaps[0]) == (32, 16 * 4 + 16 * 2)
+    assert (same.rounds[0], same.swaps[0]) == (16, 16 * 4)
+
+
+def texels_of(number: int, width: int, op: str) -> list[tuple[object, object, object]]:
+    """(texel, sector, tag) of each texel that a lane's fetch touches."""
+    if op == "fetch":
+        return [(number, number // 32, number // 128)]
+    first = number & 2**18 - 1, number >> 18 & 2**17 - 1, number >> 35 & 2**16 - 1
+    second = [number >> 51 + 2 * axis & 3 for axis in range(3)]
+    along = [[at] if how == NONE else [at, at + 1 if how == NEXT else 0] for at, how in zip(first, second)]
+    found = []
+    for x, y, z in itertools.product(*along):
+        sector = (x * width // 32, y, z) if op.endswith("_pitched") else (x * width // 16, y // 2, z)
+        found.append(((x, y, z), sector, (x * width // 32, y // 4, z)))
+    return found
+
+
+def fetches(op: str, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places of 30 fetches near each other, and which lanes are active; some touch nothing."""
+    if op == "fetch":
+        places = RANDOM.integers(0, 40, (30, 32)) * width
+    else:
+        firsts = [RANDOM.integers(0, most, (30, 32)) for most in (9, 7, 3)]
+        kinds = [NONE, NEXT, FIRST] if op.startswith("filtered") else [NONE]
+        places = packed(firsts, [RANDOM.choice(kinds, (30, 32)) for _ in firsts])
+    return np.where(RANDOM.random((30, 32)) < 0.9, places, NOTHING), RANDOM.random((30, 32)) < 0.8
+
+
+FETCHES = "fetch", "point", "point_pitched", "filtered", "filtered_pitched", "gather"
+
+
+@pytest.mark.parametrize(
+    ("op", "width"), [(op, width) for op in FETCHES for width in SM_90.widths("texture", op)]
+)
+def test_lanes_of_a_fetch_that_are_served_together_ask_once(op: str, width: int) -> None:
+    places, active = fetches(op, width)
+    cost, together = texture_access(places, width, op, active), 8 if op == "fetch" and width < 16 else 4
+    for number, (row, on) in enumerate(zip(places.tolist(), (active & (places != NOTHING)).tolist())):
+        lanes = [texels_of(at, width, op) if is_on else [] for at, is_on in zip(row, on)]
+        groups = [[*itertools.chain(*lanes[i : i + together])] for i in range(0, 32, together)]
+        wanted = [sum(map(bool, groups))]
+        wanted += [sum(len({texel[key] for texel in group}) for group in groups) for key in (1, 2)]
+        wanted.append(sum(-(-len({texel[0] for texel in group}) * width // 32) for group in groups))
+        columns = cost.requests, cost.sectors, cost.tags, cost.ideal_sectors
+        assert [int(column[number]) for column in columns] == wanted
+    sectors = {texel[1] for row, on in zip(places, active) for at in row[on & (row != NOTHING)].tolist()
+               for texel in texels_of(at, width, op)}  # fmt: skip
+    assert len(touched_sectors(places, width, op, active)) == len(sectors)
+
+
+@pytest.mark.parametrize("op", ["filtered_3d", "filtered_wide", "filtered_wide_pitched", "filtered_wide_one"])
+def test_two_lanes_of_four_are_served_together_in_one_way_or_the_other(op: str) -> None:
+    places, active = fetches(op, 16)
+    found, passes = texture_limits(places, 16, op, active), operation("texture", op).passes
+    for number, (row, on) in enumerate(zip(places.tolist(), (active & (places != NOTHING)).tolist())):
+        lanes = [texels_of(at, 16, op) if is_on else [] for at, is_on in zip(row, on)]
+        quads = [lanes[i : i + 4] for i in range(0, 32, 4)]
+        ways = [[(a + b, c + d), (a + c, b + d)] for a, b, c, d in quads]
+        counts = [
+            [[sum(len({texel[key] for texel in pair}) for pair in way) for way in quad] for quad in ways]
+            for key in (1, 2)
+        ]
+        wanted = [sum(any(quad) for quad in quads)]
+        wanted += [passes * sum(map(which, of_key)) for of_key in counts for which in (min, max)]
+        ideal = [
+            min(sum(-(-len({texel[0] for texel in pair}) * 16 // 32) for pair in way) for way in quad)
+            for quad in ways
+        ]
+        columns = found.requests, found.fewest_sectors, found.most_sectors, found.fewest_tags, found.most_tags
+        assert [int(column[number]) for column in columns] == wanted
+        assert found.ideal_sectors[number] == passes * sum(ideal)
