@@ -1,11 +1,11 @@
 """How many planted faults the tests of a room find: `python tools/mutants.py model guard --draw 60`.
 
 A mutant is the source with one operator, number, comparison or decorator changed, by the operators of
-cosmic-ray (`pip install cosmic-ray coverage`). It is planted in a copy of the last commit, one at a time,
-and those tests of that room alone are run that run the changed line; where it is run only by being
-imported, those that run something of its file. A mutant that no test fails on has survived; one that makes
-them take far longer than without it has been found. Places are drawn by a seed, and one change at each, so
-that an operator that can be replaced in twelve ways does not count twelve times.
+cosmic-ray (`pip install cosmic-ray coverage`). It is planted in a copy of the last commit, one at a time, and
+the tests of that room alone are run, first those that were seen to run the changed line: what is kept from
+one test to the next, or made when a module is imported, is run by others too. A mutant that no test fails on
+has survived; one that makes them take far longer than without it has been found. Places are drawn by a seed,
+and one change at each, so that an operator that can be replaced in twelve ways does not count twelve times.
 
 Left out of the draw, as they change nothing that a right program shows:
 - annotations and protocols, which nothing evaluates;
@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "mutants.json"
-SECONDS = 40.0  # beyond five times what the tests take without a fault
+SECONDS = 40.0  # beyond twice what the tests take without a fault
 
 # The tests of each room. Those of guard/ that run whole verbs are left out: a fault that they alone find
 # counts as survived. Instructions that need a launch to run at all (copies by TMA, mbarriers, textures, and
@@ -129,18 +129,16 @@ def _changes(tree: Path, room: str) -> dict[Place, list[Change]]:
     return dict(sorted(found.items()))
 
 
-def _statement(file: Path, row: int) -> tuple[range, bool]:
-    """The rows of the innermost statement around one, without those inside it; is it run by importing?"""
-    rows, imported = range(row, row + 1), True
+def _statement(file: Path, row: int) -> range:
+    """The rows of the innermost statement around one, without those inside it."""
+    rows = range(row, row + 1)
     for node in ast.walk(_tree(file)):  # outer ones first
         if isinstance(node, ast.stmt) and node.lineno <= row <= (node.end_lineno or row):
             body = getattr(node, "body", None)
             end = body[0].lineno - 1 if body else node.end_lineno or row
             if row <= end:
                 rows = range(node.lineno, max(end, node.lineno) + 1)
-            elif isinstance(node, ast.FunctionDef):
-                imported = False
-    return rows, imported
+    return rows
 
 
 class Room:
@@ -194,12 +192,11 @@ class Room:
         return done.stdout if done.returncode else ""
 
     def _tests(self, change: Change) -> list[str]:
-        """Tests that run the line, the fastest first; if it is run only when imported, those of its file."""
+        """The room's tests, first those that run the line, the fastest first."""
         path = self.tree / change.file
         tests = self._lines.contexts_by_lineno(str(path))
-        rows, imported = _statement(path, change.row)
-        found = {test for row, names in tests.items() if imported or row in rows for test in names}
-        return sorted(found & self._seconds.keys(), key=self._seconds.__getitem__)
+        run_it = {test for row in _statement(path, change.row) for test in tests.get(row, ())}
+        return sorted(self._seconds, key=lambda test: (test not in run_it, self._seconds[test]))
 
     def survives(self, change: Change) -> str | None:
         """The changed lines, if no test fails on them."""
@@ -215,9 +212,9 @@ class Room:
             compiled.unlink()  # it is told from the source by its second and size alone
         path.write_text(changed)
         try:
-            limit = SECONDS + 5 * sum(self._seconds[test] for test in tests)
+            limit = SECONDS + 2 * sum(self._seconds.values())
             files = sorted({test.partition("::")[0] for test in tests})
-            if tests and self._pytest(["--chosen-tests", str(chosen), *files], limit):
+            if self._pytest(["--chosen-tests", str(chosen), *files], limit):
                 return None
         finally:
             path.write_text(source)
