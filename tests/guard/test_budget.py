@@ -131,6 +131,7 @@ def test_a_mistake_gets_a_caret(wrong: str, column: int, message: str, right: st
         ("excess >= 0%", "excess are never below 0", "excess > 0%"),
         ("wavefronts >= 0", "wavefronts are never below 0", "wavefronts > 0"),
         ("requests > 0", "requests are never below 1", "requests > 1"),
+        ("instructions >= 1", "instructions are never below 1", "instructions >= 2"),
         ("sites(load).lines <= sites(load).lines", "both sides are equal", "lines <= sites(load).lines"),
         ("sectors >= ideal", "never below their ideal", "sectors <= ideal"),
     ],

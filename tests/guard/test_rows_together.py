@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
 from memsim.errors import MemsimError
 from memsim.guard.budget import parse_budget
-from memsim.guard.comparison import Comparison, compare, compare_all, side_of
+from memsim.guard.comparison import Comparison, compare, compare_all, side_of, side_of_document
 from memsim.guard.evaluate import GuardedKernel, check
 from memsim.guard.judge import Declared, judge, restrict_rule
 from memsim.guard.statement_rows import combine_rows
@@ -72,6 +73,18 @@ def test_rows_of_one_statement_are_added() -> None:
     assert two.sectors is None  # of global memory alone
     assert combine_rows(rows[2:]).sectors == rows[2].sectors == 28
     assert two.max_ways == 2
+
+
+def test_a_saved_analysis_is_a_side() -> None:
+    analysis = subject(shared(TWO_WAY), out(CLEAN)).analysis
+    document = json.loads(json.dumps(analysis.to_dict()))
+    assert not compare(side_of("k", analysis), side_of_document("k", document)).differs
+    with pytest.raises(MemsimError, match=r"k is damaged: .*>= 0 - at `\$.sites\[0\].requests`"):
+        document["sites"][0]["requests"] = -1
+        side_of_document("k", document)
+    for wrong, said in (({}, "k is not a saved analysis"), ({**document, "schema": 2}, "k has schema 2")):
+        with pytest.raises(MemsimError, match=said):
+            side_of_document("k", wrong)
 
 
 def test_what_a_comparison_says() -> None:

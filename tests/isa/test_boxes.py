@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -203,6 +204,8 @@ def test_a_multicast_of_a_tiny_tensor_was_not_measured() -> None:
         *[(1024, 64, 1, 2)] * 2,
         *[(1152, 64, 1, 2)] * 2,
     ]
+    for rows, lost in ((2, 1), (3, 0)):  # of 252 bytes, and of 380
+        assert len(boxes_reported(replace(WIDE, extents=(32, rows)), (0, 0), "bulk_load", 1).lost) == lost
 
 
 def test_words_of_an_address() -> None:

@@ -201,7 +201,8 @@ def test_tf32() -> None:
             return 0x7FFFE000
         return encode(value, Format(8, 10, 0), "rn", sign) << 13
 
-    check("F2FP.TF32.F32.PACK_B R0, R1", oracle, R1=NUMBERS)
+    halfway = [0x3F801000, 0x3F803000, 0xBF801000, 0x3F800FFF]
+    check("F2FP.TF32.F32.PACK_B R0, R1", oracle, R1=NUMBERS + halfway)
 
 
 def byte(value: object, exponent: int, mantissa: int, largest: int, sign: int) -> int:
