@@ -140,7 +140,7 @@ def template_arguments(text: str, instance: str) -> dict[str, str]:
 
 
 def _in(tree: Tree, node: Node, namespace: str, *, reparse: bool = True) -> Iterator[KernelSource]:
-    """The kernels in a node; `anew`: code that failed to parse is parsed again, piece by piece."""
+    """The kernels in a node; `reparse`: code that failed to parse is parsed again, piece by piece."""
     children = node.named_children
     if reparse and (node.type == "ERROR" or any(map(is_fragment, children))):
         children, reparse = list(parse_declarations(tree, node.start_byte, node.end_byte)), False
@@ -190,7 +190,7 @@ def _kernel(
         yield KernelSource(
             namespace + tree.text(name),
             tuple(
-                _parameter(tree, child)
+                parameter_of(tree, child)
                 for child in parameters.named_children
                 if child.type.endswith("parameter_declaration") and tree.text(child) != "void"
             ),
@@ -199,8 +199,8 @@ def _kernel(
         )
 
 
-def _parameter(tree: Tree, node: Node) -> SourceParameter:
-    """`const float *__restrict__ in` has the type `const float *` and the name `in`."""
+def parameter_of(tree: Tree, node: Node) -> SourceParameter:
+    """A declaration: `const float *__restrict__ in` has the type `const float *` and the name `in`."""
     kind, called, name = tree.text(node), "", node.child_by_field_name("declarator")
     while name is not None and name.type not in ("identifier", "field_identifier"):
         inside = [one for one in name.named_children if one.type.endswith(("identifier", "declarator"))]

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 
-from memsim.source.kernels import template_parameters
+from memsim.source.kernels import parameter_of, template_parameters
 from memsim.source.syntax import (
     LOOPS,
     Node,
@@ -105,17 +105,15 @@ class Footprints:
 
     def _behind(self, function: Node, place: int, depth: int) -> AccessedElements | None:
         """What a function accesses behind the parameter at a place; None if that is not known."""
-        body, declared = body_of(function), self.tree.text(parameters_of(function)[place])
-        named = re.search(r"(\w+)\s*(?:\[[^][]*\]\s*)?$", declared)
-        if body is None or named is None or changes_of(named[1], self.tree.text(body)):
+        body, declared = body_of(function), parameter_of(self.tree, parameters_of(function)[place])
+        kind, name = declared.type, declared.name
+        if body is None or not name or changes_of(name, self.tree.text(body)):
             return None
-        if not re.search(r"[*[]", declared):
-            kind = declared[: named.start()]
-            if class_of(self.texts, kind, self.known) is not None:
-                return _joined(list(self._of_object(kind, named[1], body, depth)))
+        if "*" not in kind and class_of(self.texts, kind, self.known) is not None:
+            return _joined(list(self._of_object(kind, name, body, depth)))
         scopes = [*(one for one in function.children if one.type == _INITIALIZERS), body]
-        is_bytes = bool(_BYTES.search(declared))
-        return _joined([part for one in scopes for part in self._parts(one, named[1], is_bytes, depth)])
+        is_bytes = bool(_BYTES.search(kind))
+        return _joined([part for one in scopes for part in self._parts(one, name, is_bytes, depth)])
 
     def of_object(self, pointer: Node) -> AccessedElements | None:
         """What the constructor of an object copies that is declared and made of a pointer alone; None if it
@@ -132,7 +130,8 @@ class Footprints:
             return
         inside = Footprints(parse(made.text), {**self.known, **made.values}, self.texts)
         ways = {
-            inside._member(one, inside.tree.text(parameter)) or inside._behind(one, 0, depth - 1)
+            inside._member(one, parameter_of(inside.tree, parameter).name)
+            or inside._behind(one, 0, depth - 1)
             for one in inside._functions[made.name]
             for parameter in parameters_of(one)
             if len(parameters_of(one)) == 1 and "*" in inside.tree.text(parameter)
@@ -148,8 +147,7 @@ class Footprints:
 
     def _member(self, constructor: Node, parameter: str) -> str:
         """The member by which an object keeps the pointer that it is made of, "" if there is none."""
-        name = re.findall(r"\w+", parameter)[-1]
-        kept = re.compile(rf"(\w+)\s*[({{]\s*{name}\s*[)}}]")
+        kept = re.compile(rf"(\w+)\s*[({{]\s*{parameter}\s*[)}}]")
         given = (self.tree.text(one) for one in walk(constructor) if one.type == "field_initializer")
         return next((found[1] for one in given if (found := kept.fullmatch(one))), "")
 
@@ -211,8 +209,8 @@ class Footprints:
                 for parameter, value in self._template_arguments(call, function)[0].items():
                     found[parameter].add(value)
         other = self._with({name: values.pop() for name, values in found.items() if len(values) == 1})
-        parameters = (re.findall(r"\w+", self.tree.text(one))[-1:] for one in parameters_of(function))
-        own = {*chain(*parameters), *initializers(self.tree.text(function))}
+        parameters = (parameter_of(self.tree, one).name for one in parameters_of(function))
+        own = {*parameters, *initializers(self.tree.text(function))}
         of_template = (name for name, _ in self._template_parameters(function))
         other.compiled = frozenset({*self.known, *of_template} - own)
         return other

@@ -15,7 +15,7 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.files import read_text
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
-from memsim.source.kernels import parameters
+from memsim.source.kernels import parameter_of, parameters
 from memsim.source.syntax import Node, Tree, body_of, outside, parameters_of, parse, walk
 from memsim.source.text import bracket_end, without_comments
 from memsim.suggest.edit import Edit, Replacement
@@ -221,9 +221,7 @@ class KernelTree:
 
 def declared_types(tree: Tree, function: Node) -> dict[str, str]:
     """The types of a function's parameters, by name, as declared."""
-    declared = (" ".join(tree.text(one).partition("=")[0].split()) for one in parameters_of(function))
-    named = (re.fullmatch(r"(.*?)(\w+) ?(\[[^\]]*\])?", one) for one in declared)
-    return {one[2]: one[1].strip() + "*" * bool(one[3]) for one in named if one is not None}
+    return {one.name: one.type for one in (parameter_of(tree, node) for node in parameters_of(function))}
 
 
 def wasting_files(before: Analysis, is_bad: Callable[[SiteCounts], bool] = is_badly_coalesced) -> list[str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
+from memsim.source.kernels import parameter_of
 from memsim.source.syntax import Node, arguments_of, assigned, bare, parameters_of, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
@@ -58,8 +59,9 @@ class PointerTree(KernelTree):
         self.arrays: dict[str, Node] = {}
         self.pointers: dict[str, Pointed] = {}
         for one in (parameter for each in self.kernels for parameter in parameters_of(each)):
-            of, pointer, _ = self.tree.text(one).rpartition("*")
-            self.pointers |= {self.name(one): Pointed("global", element_type(of))} if pointer else {}
+            declared = parameter_of(self.tree, one)
+            if declared.type.endswith("*"):
+                self.pointers[declared.name] = Pointed("global", element_type(declared.type[:-1]))
         for node in self.nodes:
             self._find(node)
         for left, mark, right in map(assigned, self.nodes):
