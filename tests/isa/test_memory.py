@@ -56,6 +56,7 @@ class Machine:
         self.threads = LANES
         self.shape = 1, LANES
         self.touched: list[tuple[str, str, int]] = []
+        self.generic = "global"  # the space of generic addresses
 
     def space(self, name: str) -> SpaceBytes:
         return self.stores[name]
@@ -90,10 +91,11 @@ class Machine:
         self.touched.append(("lost", given[2], given[3]))
 
     def resolve(self, address: Any, active: Any) -> list[tuple[str, Any, Any]]:
-        return [("global", address, active)]
+        return [(self.generic, address, active)]
 
-    def in_spaces(self, *given: Any) -> None:
-        """Lanes in one space only."""
+    def in_spaces(self, op: Any, unmade: str | None, width: int, pieces: Any) -> None:
+        if unmade is not None:
+            self.touched.append((unmade, "shared", width))
 
     def uncounted(self, what: str, active: Any) -> None:
         self.touched.append((what, "", 0))
@@ -510,6 +512,46 @@ def test_atomics_on_integers(where: str, kind: str, name: str) -> None:
             assert machine.word("R4")[lane] == unsigned(old)
             if size == 8:
                 assert machine.word("R5")[lane] == unsigned(old >> 32)
+
+
+@pytest.mark.parametrize(
+    ("text", "touched"),
+    [
+        ("ATOMS.ADD R4, [R2], R8", [("atomic", "shared", 4)]),
+        ("ATOMS.EXCH R4, [R2], R8", [("atomic", "shared", 4)]),
+        ("ATOMS.EXCH.64 R4, [R2], R8", [("atomic", "shared", 8)]),
+        ("ATOMS.POPC.INC.32 R4, [R2]", [("atomic_inc", "shared", 4)]),
+        ("ATOMS.CAS R4, [R2], R8, R10", [("atomic_cas", "shared", 4)]),
+        ("ATOMS.CAST.SPIN R4, [R2], R8, R10", [("atomic_loop", "shared", 4)]),
+        ("ATOMG.E.CAS.STRONG.GPU PT, R4, [R2], R8, R10", [("atomic", "global", 4)]),
+        ("ATOMG.E.EXCH.STRONG.GPU PT, R4, [R2], R8", [("atomic", "global", 4)]),
+        ("REDG.E.ADD.64.STRONG.GPU [R2], R8", [("reduction", "global", 8)]),
+        ("ATOM.E.ADD.STRONG.GPU PT, R4, [R2], R8", [("atomic_unmade", "shared", 4), ("atomic", "global", 4)]),
+        (
+            "ATOM.E.CAS.STRONG.GPU PT, R4, [R2], R8, R10",
+            [("atomic_cas_unmade", "shared", 4), ("atomic", "global", 4)],
+        ),
+    ],
+)
+def test_atomics_are_told_apart_by_what_they_cost(text: str, touched: list[tuple[str, str, int]]) -> None:
+    space = "shared" if text.startswith("ATOMS") else "global"
+    low, high = pointers([16 * lane for lane in range(LANES)], BASES[space])
+    values = {name: each(words(LANES, number)) for number, name in enumerate(("R8", "R9", "R10", "R11"))}
+    assert Machine().run(text, R2=low, R3=high, **values).touched == touched
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer", "made"),
+    [("ADD", "PT", "atomic"), ("ADD", "P0", "atomic_generic"), ("EXCH", "P0", "atomic_generic")],
+)
+def test_a_generic_atomic_in_shared_memory_may_only_begin_a_loop(
+    operation: str, answer: str, made: str
+) -> None:
+    machine = Machine()
+    machine.generic = "shared"
+    low, high = pointers([16 * lane for lane in range(LANES)], SHARED_BASE)
+    text = f"ATOM.E.{operation}.STRONG.GPU {answer}, R4, [R2], R8"
+    assert machine.run(text, R2=low, R3=high, R8=7).touched[-1] == (made, "shared", 4)
 
 
 def test_compare_and_swap() -> None:

@@ -103,7 +103,7 @@ def test_results_of_every_exponent_are_near_the_exact_ones(name: str) -> None:
 @pytest.mark.parametrize("name", ["RCP64H", "RSQ64H"])
 def test_high_words_of_every_exponent_are_near_the_exact_ones(name: str) -> None:
     high = np.array([e << 20 | f for e in range(2047) for f in (0, 1, 0x2AAAA, 0xFFFFF)], np.int64)
-    high = np.concatenate([high, [0x7FF00000, 0x7FF80000]])
+    high = np.concatenate([high, [0x7FF00000, 0x7FF00001, 0x7FF80000]])
     high = np.concatenate([high, high | 1 << 31])
     given = (high << 32).view(np.float64)
     with np.errstate(all="ignore"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memsim.isa.op import PREDICATE, UNIFORM, Trait, slots_of
+from memsim.isa.op import BARRIER, PREDICATE, UNIFORM, Trait, slots_of
 from memsim.isa.readers import Binder
 from memsim.isa.signature import signature
 from memsim.sass.decode import meaning_of_text, parse_form
@@ -53,6 +53,49 @@ def test_what_is_written(text: str, targets: tuple[int, ...]) -> None:
     meaning = meaning_of_text(text)
     assert meaning.targets == targets
     assert slots_of(meaning.writes) == sorted(targets)
+
+
+U, P0 = UNIFORM, PREDICATE
+
+
+@pytest.mark.parametrize(
+    ("text", "reads", "addresses"),
+    [
+        ("FADD R0, R2, R4", {2, 4}, set()),
+        ("HADD2 R0, R2, R4", {2, 4}, set()),
+        ("HADD2.BF16_V2 R0, R2, R4", {2, 4}, set()),
+        ("DFMA R0, R2, R4, R6", {*range(2, 8)}, set()),
+        ("IMAD.WIDE R0, R2, R3, R4", {2, 3, 4, 5}, set()),
+        ("IMAD.WIDE.U32 R0, R2, R3, R4", {2, 3, 4, 5}, set()),
+        ("PRMT R0, R2, 0x3210, R4", {2, 4}, set()),
+        ("I2F.S64 R0, R2", {2, 3}, set()),
+        ("F2I.S64 R0, R2", {2}, set()),
+        ("F2F.F32.F64 R0, R2", {2, 3}, set()),
+        ("I2F.F64.S64 R0, R2", {2, 3}, set()),
+        ("MUFU.RCP64H R0, R3", {3}, set()),
+        ("SHF.R.U64 R0, R2, R4, R6", {2, 4, 6}, set()),
+        ("SHFL.IDX PT, R0, R2, R4, R6", {2, 4, 6}, set()),
+        ("ULEA UR4, UR6, UR8, 0x2", {U + 6, U + 8}, set()),
+        ("HMMA.16816.F32 R0, R4, R8, R12", {*range(4, 10), *range(12, 16)}, set()),
+        ("SEL R0, R2, R4, P1", {2, 4, P0 + 1}, {P0 + 1}),
+        ("LDG.E R0, desc[UR4][R2.64]", {2, 3}, {2, 3}),
+        ("LDS R0, [R2+UR4]", {2, U + 4}, {2, U + 4}),
+        ("LDC R0, c[0x3][R2]", {2}, {2}),
+        ("STG.E.64 desc[UR4][R2.64], R6", {2, 3, 6, 7}, {2, 3}),
+        ("ATOMS.CAS R0, [R2], R4, R6", {2, 4, 6}, {2}),
+        ("LDGSTS.E.128 [R2], desc[UR4][R4.64]", {2, 4, 5}, {2, 4, 5}),
+        (
+            "UTMALDG.2D [UR8], [UR4]",
+            {U + 4, U + 5, *range(U + 8, U + 12)},
+            {U + 4, U + 5, *range(U + 8, U + 12)},
+        ),
+        ("UBLKCP.S.G [UR4], [UR6], UR9", {*range(U + 4, U + 8), U + 9}, {*range(U + 4, U + 8), U + 9}),
+        ("BSYNC B0", {BARRIER}, set()),
+    ],
+)
+def test_what_is_read(text: str, reads: set[int], addresses: set[int]) -> None:
+    meaning = meaning_of_text(text)
+    assert ({*slots_of(meaning.reads)}, {*slots_of(meaning.addresses)}) == (reads, addresses)
 
 
 def test_registers_to_predicates_reads_no_predicate() -> None:
