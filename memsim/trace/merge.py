@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -15,23 +15,17 @@ from memsim.instruction import Instruction
 from memsim.trace.events import Executions
 from memsim.trace.footprint import MarkedSectors
 from memsim.trace.record import Recorder
-from memsim.trace.site_records import SiteRecord
+from memsim.trace.site_records import SiteRecord, SiteTotals
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedSite:
+@dataclass
+class RecordedSite(SiteTotals):
     """What was recorded of a site. times: how often each of its distinct requests was made."""
 
     site: Site
     distinct: SiteRequests
     times: np.ndarray
     folded: bool
-    instructions: int
-    requests: int
-    arrays: frozenset[str]
-    unresolved: str | None
-    unresolved_requests: int
-    lanes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +68,7 @@ def _recorded_site(record: SiteRecord) -> RecordedSite:
         distinct=record.rows.requests(),
         times=record.rows.counts,
         folded=record.rows.folded,
-        instructions=record.instructions,
-        requests=record.requests,
-        arrays=frozenset(record.arrays),
-        unresolved=record.unresolved,
-        unresolved_requests=record.unresolved_requests,
-        lanes=record.lanes,
+        **{one.name: getattr(record, one.name) for one in fields(SiteTotals)},
     )
 
 
@@ -112,10 +101,5 @@ def _add_site(recorder: Recorder, found: RecordedSite) -> None:
     if len(found.distinct):
         tally = recorder.count_rows(record, found.distinct, found.times)
         record.rows.add_counts(tally.rows, tally.counts)
-    record.instructions += found.instructions
-    record.requests += found.requests
-    record.arrays |= found.arrays
-    record.unresolved = record.unresolved or found.unresolved
-    record.unresolved_requests += found.unresolved_requests
-    record.lanes += found.lanes
+    record.add(found)
     recorder.keep_bounded(record)

@@ -245,23 +245,38 @@ class Uncosted:
     hits: int = 0
 
 
-@dataclass
-class SiteRecord:
-    """What is known of one site so far.
+@dataclass(kw_only=True)
+class SiteTotals:
+    """What is added up of a site, whatever its requests are. requests: how many were made."""
 
-    requests: how many were made. waiting: events not costed yet, of a folded site; wait: their requests.
-    """
-
-    site: Site
-    rows: RequestRows
-    waiting: list[Uncosted] = field(default_factory=list)
-    wait: int = 0
     instructions: int = 0
     requests: int = 0
     arrays: set[str] = field(default_factory=set)
     unresolved: str | None = None
     unresolved_requests: int = 0
     lanes: int = 0
+
+    def add(self, others: SiteTotals) -> None:
+        """Add those of other blocks."""
+        self.instructions += others.instructions
+        self.requests += others.requests
+        self.arrays |= others.arrays
+        self.unresolved = self.unresolved or others.unresolved
+        self.unresolved_requests += others.unresolved_requests
+        self.lanes += others.lanes
+
+
+@dataclass
+class SiteRecord(SiteTotals):
+    """What is known of one site so far.
+
+    waiting: events not costed yet, of a folded site; wait: their requests.
+    """
+
+    site: Site
+    rows: RequestRows
+    waiting: list[Uncosted] = field(default_factory=list)
+    wait: int = 0
 
     @property
     def hardly_repeats(self) -> bool:
