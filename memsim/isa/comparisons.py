@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, executes
 from memsim.isa.number_formats import fields, pack_fields, readings, split_words
 from memsim.isa.op import Immediate, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
@@ -216,7 +216,7 @@ def min_max(form: BoundForm, *sources: Any) -> Compute:
     signed, bits = not given & {"U32", "U16x2"}, 16 if given & {"S16x2", "U16x2"} else 32
     require(bits == 16 or all(getattr(one, "slot", None) is None for one in form.results[1:]))
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         least = smaller(r)
         words = [fit(read(r), 32) for read in reads]
         pieces = [words] if bits == 32 else zip(*(map(from_array, fields(word, True, 16)) for word in words))

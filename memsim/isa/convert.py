@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.definitions import BoundForm, Compute, define, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, define, executes
 from memsim.isa.floats import MODES, flush_singles, mode_of
 from memsim.isa.number_formats import (
     NAN,
@@ -87,7 +87,7 @@ def int_to_float(form: BoundForm, read: IntReader) -> Compute:
     signed, bits = _INTEGERS[of]
     mode = mode_of(form)
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         value = fit(read(r), bits)
         if bits == 64:
             array = to_array(value) if signed else u64(to_array(value))
@@ -117,7 +117,7 @@ def float_to_int(form: BoundForm, source: Callable[[Registers], Any]) -> Compute
     kind: type = np.int64 if signed or bits < 64 else np.uint64
     nan = (lowest if signed else beyond / 2) if of == "F64" or bits == 64 else 0.0
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         whole = rounded(read(r))
         result: Array = np.where((whole >= lowest) & (whole < beyond), whole, 0.0).astype(kind)
         result = np.where(whole < lowest, kind(lowest), result)

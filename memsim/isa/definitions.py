@@ -6,18 +6,21 @@ what it writes; an opcode that is not in the table may do anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from memsim.isa.op import Effect, Flow, Form, Operand, Trait, Unsupported
 from memsim.isa.readers import Binder, IntReader
 from memsim.isa.signature import KINDS, Matched, Signature, signature, slots_used, targets_of
+from memsim.state.partial import Value
 from memsim.state.registers import fit
 from memsim.state.sums import Int
 
-#: Computes an instruction's results from the register file: one value for each slot that it writes.
-Compute = Callable[..., Any]
+#: What an instruction computes: one value for each slot that it writes, not in a sequence if that is one.
+Results = Value | Sequence[Value]
+#: Computes an instruction's results from the register file.
+Compute = Callable[..., Results]
 #: Makes what executes a form: `(form, *sources) -> compute`, each source as its letter is bound.
 Builder = Callable[..., Any]
 #: What an instruction accesses, as (access, state space).
@@ -144,7 +147,7 @@ class Meaning:
         return keeping(made, [place for place, keeps in enumerate(kept) if keeps])
 
 
-def keeping(compute: Compute, places: list[int]) -> Compute:
+def keeping(compute: Callable[..., Sequence[Value]], places: list[int]) -> Compute:
     """Only some of the results: of those that the form does not have nothing is written."""
     if len(places) == 1:
         only = places[0]

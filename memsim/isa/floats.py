@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import COMBINE, Combined
-from memsim.isa.definitions import BoundForm, Compute, define, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, define, executes
 from memsim.isa.number_formats import from_double
 from memsim.isa.op import Constant, Form, Operand, Register, Trait, Unsupported, require
 from memsim.isa.readers import FloatReader, PredicateReader, Registers
@@ -56,7 +56,7 @@ def finish(
     compute: Callable[..., Array],
     *sources: FloatReader,
     exact: Callable[..., Array] | None = None,
-) -> Compute:
+) -> Callable[[Registers], Array]:
     """`compute` with the form's `.FTZ` on inputs and results, and `.SAT`.
 
     exact: the result in float64, rounded to odd, for operations whose results may be subnormal only before
@@ -210,7 +210,7 @@ def set_by_comparison(form: BoundForm, *sources: Any) -> Compute:
     compare = comparison(form, *sources)
     floats = "BF" in form.given
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         found = to_bools(compare(r)[0])
         return found.astype(np.float32) if floats else _all_ones(found)
 
@@ -253,7 +253,7 @@ def double_arithmetic(form: BoundForm, *reads: FloatReader) -> Compute:
     name, operation = _NEAREST[form.opcode]
     mode = mode_of(form)
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         values = [read(r) for read in reads]
         found = operation(*values)
         return from_double(found if mode == "rn" else round_exactly(name, mode, found, *values))
@@ -269,7 +269,7 @@ def larger_operand(form: BoundForm, a: FloatReader, b: FloatReader, _: object) -
     """Whether the maximum or minimum is the first operand; and whether both are NaN."""
     largest = "MAX" in form.given
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         x, y = np.broadcast_arrays(a(r), b(r))
         picks = (x > y if largest else x < y) | (np.isnan(y) & ~np.isnan(x))
         picks |= (x == y) & (np.signbit(x) != largest)
@@ -280,7 +280,7 @@ def larger_operand(form: BoundForm, a: FloatReader, b: FloatReader, _: object) -
 
 @executes("DMNMX", "D <- GGP")
 def min_max_of_doubles(form: BoundForm, a: FloatReader, b: FloatReader, smaller: PredicateReader) -> Compute:
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         x, y = a(r), b(r)
         return from_double(np.where(to_bools(smaller(r)), lower(x, y), higher(x, y)))
 

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import COMBINE
-from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, executes
 from memsim.isa.floats import COMPARED, ordering, pick, with_signs, without_absolute
 from memsim.isa.number_formats import NAN, pack_fields, to_bits
 from memsim.isa.op import require
 from memsim.isa.readers import PredicateReader, Registers
 from memsim.state.partial import Value
+from memsim.state.parts import Mask
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum
 
@@ -73,7 +74,7 @@ def arithmetic(form: BoundForm, *sources: HalvesReader) -> Compute:
     operation = _IN_FLOAT32[form.opcode] if is_short else _ARITHMETIC[form.opcode]
     reads = numbers(form, sources, np.float32 if is_short else np.float64)
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         low, high = (
             with_modifiers(operation(*values), given) for values in zip(*(read(r) for read in reads))
         )
@@ -107,7 +108,7 @@ def min_max(form: BoundForm, *sources: Any) -> Compute:
     bf16 = "BF16_V2" in given
     signs = [form.binder.halves(without_absolute(operand), bf16) for operand in form.sources[:2]]
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         least = smaller(r)
         found = [
             reduce(lambda x, y: pick(x, y, least, given), values)
@@ -122,13 +123,15 @@ def min_max(form: BoundForm, *sources: Any) -> Compute:
 
 @executes("HSETP2", "PP <- HHP", COMPARED)
 @executes("HSETP2.BF16_V2", "PP <- JJP", COMPARED)
-def comparison(form: BoundForm, a: HalvesReader, b: HalvesReader, other: PredicateReader) -> Compute:
+def comparison(
+    form: BoundForm, a: HalvesReader, b: HalvesReader, other: PredicateReader
+) -> Callable[[Registers], tuple[Mask, Mask]]:
     """Of both halves, each combined with the same predicate."""
     how, *rest = (one for one in form.modifiers if one not in ("BF16_V2", "FTZ", "BF"))
     require(len(rest) == 1 and rest[0] in COMBINE)
     combine, order = COMBINE[rest[0]], ordering(how)
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> tuple[Mask, Mask]:
         added = other(r)
         low, high = (from_bools(order(x, y)) for x, y in zip(a(r), b(r)))
         return combine(low, added), combine(high, added)
@@ -143,7 +146,7 @@ def set_by_comparison(form: BoundForm, *sources: Any) -> Compute:
     compare = comparison(form, *sources)
     bf16, floats = "BF16_V2" in form.given, "BF" in form.given
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         low, high = (to_bools(found) for found in compare(r))
         if floats:
             return word_of_halves(low.astype(np.float64), high.astype(np.float64), bf16)

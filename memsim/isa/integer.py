@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.definitions import BoundForm, Compute, computes, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, computes, executes
 from memsim.isa.number_formats import fields, pack_fields, readings, split_words
 from memsim.isa.op import Immediate, Operand, Register, Trait, require
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
@@ -73,7 +73,7 @@ def sum_with_carries(form: BoundForm, *sources: Any) -> Compute:
     words = [carry_word(form.binder, operand, extended) for operand in form.sources[:3]]
     carries = len(form.results) - 1
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         extra: Int = 0
         for read in ins:
             extra = plus(extra, as_int(read(r)))
@@ -149,7 +149,7 @@ def wide_product(
     """`a * b + c` in 64 bits: all of it, or its high word."""
     high_only, carries = "HI" in form.given, form.results[1] is not None
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         times_both = product(x(r), y(r))
         added = z(r)
         extra = as_int(carry_in(r)) if carry_in is not None else 0
@@ -188,7 +188,7 @@ def shifted_sum_with_carry(
     plain = form.binder.word(Register(a.slot, part=a.part)) if isinstance(a, Register) and negated else x
     added = carry_word(form.binder, b, False)
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         result = fit(plus(times(x(r), factor), y(r)), 32)
         shifted = unsigned(fit(times(plain(r), factor), 32), 32)
         if negated:  # of the shifted number: ~ and 1, as in a sum
@@ -220,7 +220,7 @@ def high_shifted_sum(
             return upper(r)
         return plus(times(upper(r), 1 << amount), shift_right(unsigned(low_word, 32), 32 - amount, False, 32))
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         high = shifted(r)
         extra = as_int(carried(r)) if carried is not None else 0
         result = fit(plus(plus(high, added(r)), extra), 32)

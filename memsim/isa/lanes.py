@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, executes
 from memsim.isa.machine_protocol import Warps
 from memsim.isa.op import Effect, Predicate, Register, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
@@ -62,7 +62,7 @@ def shuffle(form: BoundForm, value: Register, by: IntReader, clamp: IntReader) -
     """Whether a lane reads from its segment, and what."""
     (mode,), slot, name = form.modifiers, value.slot, form.name
 
-    def compute(r: Registers, warps: Warps) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         distance, limits = fit(by(r), 32), fit(clamp(r), 32)
         if type(distance) is int and type(limits) is int:
             valid, source = sources_in_any_warp(mode, distance, limits, warps.threads)
@@ -157,7 +157,7 @@ def vote(form: BoundForm, read: PredicateReader) -> Compute:
     gives_mask = isinstance(form.results[0], Register)
     gives_answer = isinstance(form.results[-1], Predicate)
 
-    def compute(r: Registers, warps: Warps) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         yes = by_warp(to_bools(read(r)), warps)
         active = warps.active()
         some = (yes & active).any(axis=2, keepdims=True)
@@ -179,7 +179,7 @@ def match(form: BoundForm, read: IntReader) -> Compute:
     """The lanes with the same value, as a mask; or all, if all have it, and whether they do."""
     bits, any_of = 64 if "U64" in form.given else 32, "ANY" in form.given
 
-    def compute(r: Registers, warps: Warps) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         values = by_warp(to_array(fit(read(r), bits)), warps)
         active = warps.active()
         same = values[..., :, None] == values[..., None, :]
@@ -209,7 +209,7 @@ def reduction(form: BoundForm, read: IntReader) -> Compute:
     reduce, neutral = _REDUCTIONS[next(iter(names), "AND")]
     signed = "S32" in form.given
 
-    def compute(r: Registers, warps: Warps) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         word = fit(read(r), 32)
         values = by_warp(to_array(word if signed else unsigned(word, 32)), warps)
         return per_warp(reduce.reduce(np.where(warps.active(), values, neutral), axis=2, keepdims=True))
@@ -228,7 +228,7 @@ def to_uniform(form: BoundForm, read: IntReader) -> Compute:
     target = form.results[0]
     before = form.binder.predicate(target) if "OR" in form.given and target is not None else None
 
-    def compute(r: Registers, warps: Warps) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         value = fit(read(r), 32)
         picked = first_of(value, warps)
         if target is None:
@@ -254,7 +254,7 @@ def to_uniform(form: BoundForm, read: IntReader) -> Compute:
 def elect(form: BoundForm) -> Compute:
     """Whether a lane is the first active one, and which is."""
 
-    def compute(r: Registers, warps: Warps) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         active = warps.active()
         leader = active.argmax(axis=2)[..., None]
         elected = from_bools(flat((leader == LANES) & active))

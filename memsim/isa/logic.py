@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.definitions import BoundForm, Compute, computes, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, computes, executes
 from memsim.isa.op import Immediate, Operand, Trait
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
@@ -90,7 +90,7 @@ def bitwise(
     changes_bits = form.results[-1] == a and isinstance(form.sources[1], Immediate) and table in (AND, OR)
     x = form.binder.kept_word(a) if changes_bits else form.binder.word(a)
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         result = fit(by_table(table, fit(x(r), 32), fit(y(r), 32), fit(z(r), 32)), 32)
         if not tests:
             return result
@@ -115,7 +115,7 @@ def of_three_predicates(
 ) -> Compute:
     tables = [lut & 0xFF for lut in luts]
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         p, q, s = x(r), y(r), z(r)
         return tuple(predicate_by_table(table, p, q, s) for table in tables)
 
@@ -212,7 +212,7 @@ def highest_bit(array: np.ndarray) -> np.ndarray:
 def find_leading_one(form: BoundForm, read: IntReader) -> Compute:
     signed, from_top = "U32" not in form.given, "SH" in form.given
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         word = fit(read(r), 32)
         array = to_array(word if signed else unsigned(word, 32))
         array = np.where(array < 0, ~array, array)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, executes
 from memsim.isa.lanes import LANES, by_warp, flat
 from memsim.isa.machine_protocol import Warps
 from memsim.isa.memory_access import consecutive_slots
@@ -111,7 +111,7 @@ def build_product(form: BoundForm, *operands: Register) -> Compute:
         for operand, place, name in zip(operands, places, (layout.a, layout.b, layout.result))
     ]
 
-    def compute(r: Registers, warps: Warps) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         lost = unknown_in(r, chain.from_iterable(slots))
         if not lost:
             return product_of(r, warps)
@@ -267,7 +267,7 @@ def matrix(values: Array, place: Place, shape: tuple[int, int]) -> Array:
 def build_transpose(form: BoundForm, read: IntReader) -> Compute:
     """Transposes an 8 x 8 matrix of 16-bit elements, two in each lane."""
 
-    def compute(r: Registers, warps: Warps) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         words = by_warp(to_array(read(r)), warps)
         whole = np.zeros((*words.shape[:2], 8, 8), np.int64)
         for half in (0, 1):

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.machine_protocol import MemoryMachine
+from memsim.isa.definitions import BoundForm, Compute, Results, executes
+from memsim.isa.machine_protocol import MemoryMachine, Warps
 from memsim.isa.memory_access import (
     SPACES,
     Move,
@@ -26,7 +26,7 @@ from memsim.isa.memory_access import (
 )
 from memsim.isa.op import Constant, Effect, Form, Register, Trait, operand_of_kind, require
 from memsim.isa.program import Op
-from memsim.isa.readers import IntReader
+from memsim.isa.readers import IntReader, Registers
 from memsim.isa.stack import load_spilled, store_spilled
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, Value, or_zero
@@ -145,7 +145,7 @@ def query_space(form: BoundForm, read: IntReader) -> Compute:
     kinds = [name for name in form.modifiers if name in ("S", "L", "G")]
     require(len(kinds) == 1)
 
-    def compute(r: list[Any], warps: Any) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         address = to_array(read(r))
         shared = (address >= SHARED_WINDOW) & (address < SHARED_WINDOW + WINDOW_SIZE)
         local = (address >= LOCAL_WINDOW) & (address < LOCAL_WINDOW + WINDOW_SIZE)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import Deciding, inverse
-from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, executes
 from memsim.isa.integer import as_int
 from memsim.isa.machine_protocol import Warps
 from memsim.isa.number_formats import split_words
@@ -228,7 +228,7 @@ def register_to_predicates(form: BoundForm, _: object, source: Register, mask: i
     shift = 8 * part_number(source)
     numbers = named_by(mask)
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         array = to_array(fit(read(r), 32))
         found = [from_bools(array >> number + shift & 1 == 1) for number in numbers]
         return tuple(found) if len(found) != 1 else found[0]
@@ -244,7 +244,7 @@ def register_to_predicates(form: BoundForm, _: object, source: Register, mask: i
 def special_register(form: BoundForm, source: Special) -> Compute:
     name, wide = source.name, form.opcode == "CS2R" and "32" not in form.given
 
-    def compute(r: Registers, warps: Warps) -> Any:
+    def compute(r: Registers, warps: Warps) -> Results:
         value = 0 if name == "SRZ" else warps.special(name)
         if isinstance(value, Poison):
             raise Poisoned(value)

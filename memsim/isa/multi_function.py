@@ -23,12 +23,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from memsim.isa.definitions import BoundForm, Compute, define, executes
+from memsim.isa.definitions import BoundForm, Compute, Results, define, executes
 from memsim.isa.number_formats import to_bits
 from memsim.isa.op import Immediate, Operand, Register, Trait, require
 from memsim.isa.program import Op
@@ -313,7 +313,7 @@ def function_of_half(form: BoundForm, operand: Register) -> Compute:
     which = int(operand.part == "H1")
     infinite_from = np.inf if bf16 else 65_536.0
 
-    def compute(r: Registers) -> Any:
+    def compute(r: Registers) -> Results:
         found = function(read(r)[which].astype(np.float32)).astype(np.float64)
         found = np.where(found >= infinite_from, np.inf, found)
         return from_array(to_bits(found, bf16, "rz"))  # towards zero
