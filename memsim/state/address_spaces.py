@@ -163,7 +163,7 @@ class SpaceLayout:
         """The buffers that have bytes of `lo` .. `end - 1`."""
         first = max(0, bisect.bisect_right(self.starts, lo) - 1)
         last = bisect.bisect_left(self.starts, end)
-        return [one for one in self.buffers[first:last] if lo < one.end and one.start < end]
+        return [one for one in self.buffers[first:last] if lo < one.end]
 
     def at(self, start: int) -> Buffer | None:
         """The buffer that starts at an address, if any."""

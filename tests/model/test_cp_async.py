@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memsim.arch import SM_90
 from memsim.captured.analyze_any import analyze
 from memsim.errors import MemsimError
 from memsim.model import bypass_access, copy_access, copy_source_page, shared_access
 from memsim.model.checked_requests import CHUNK
-from memsim.model.cp_async import is_certain, overlaps
+from memsim.model.cp_async import is_certain, limits_of_conflicts, overlaps
 from memsim.model.service import serve_copies
 from tests.model import oracle
 from tests.model.test_against_oracle import LANES, requests
@@ -46,6 +47,25 @@ def test_copies_equal_the_oracle(data: st.DataObject, width: int) -> None:
         first += max(turns[lane] for lane in lanes)
     elsewhere = copy_access(to + 128, np.where(active & read, source + 2**20, -1), width, active, read)
     assert oracle.counts_of(elsewhere) == oracle.counts_of(cost)
+
+
+@given(st.data(), st.sampled_from([4, 8, 16]))
+def test_on_a_miss_the_lanes_of_a_line_are_not_divided(data: st.DataObject, width: int) -> None:
+    """A group has the conflicts of its worst line at least, and one for each lane but the first at most."""
+    to, source, active, read = data.draw(copies(width))
+    columns = to[None], source[None], width, active[None], read[None]
+    fewest = most = 0
+    for first in range(0, 32, oracle.GROUP[width]):
+        inside = (first <= LANES) & (first + oracle.GROUP[width] > LANES) & active
+        lines = {at // 128 for at in source[inside & read].tolist()}
+        alone = [(inside & read & (source // 128 == line)).tolist() for line in lines]
+        of_lines = [oracle.copied(to.tolist(), source.tolist(), width, one, one) for one in alone]
+        fewest += max((one["conflicts"] for one in of_lines), default=0)
+        most += max(int(inside.sum()) - 1, 0)
+    if is_certain(source[None], width, active[None], read[None], SM_90)[0]:
+        fewest = most = int(copy_access(to, source, width, active, read).conflicts)
+    found = limits_of_conflicts(*columns)
+    assert [int(column[0]) for column in found] == [fewest, most]
 
 
 @given(st.data())

@@ -159,6 +159,12 @@ def test_lanes_at_one_place_of_many_lines_may_each_be_served_alone() -> None:
     assert [int(count[0]) for count in (*sectors, *lines)] == [2, 3, 2, 3]
 
 
+def test_no_request_costs_nothing() -> None:
+    none = np.zeros((0, 32), np.int64)
+    for cost in (global_atomic_access(none, 4, 1), remote_access(none, 4, OP)):
+        assert cost.sectors.shape == cost.lines.shape == cost.ideal_sectors.shape == (0,)
+
+
 def test_what_is_not_modelled_is_refused() -> None:
     with pytest.raises(MemsimError, match="of 2 bytes per lane is not modelled"):
         remote_access(np.zeros(32, int), 2, OP)

@@ -310,6 +310,13 @@ def test_many_lanes_at_once_are_one_after_the_other(count: int, instructions: An
             return
 
 
+def test_each_object_has_a_column() -> None:
+    objects = Mbarriers(2)
+    assert objects.columns(np.array([[64, 192], [64, 128]])).tolist() == [[0, 2], [0, 1]]
+    assert objects.columns(np.array([8, 128, 0])).tolist() == [4, 1, 3]
+    assert objects.objects.phase.shape == (2, 5)
+
+
 def test_the_word_that_an_arrival_gives_back_is_the_chips() -> None:
     """Counts of 40, 8 and 100, and one arrival with 32,000 and 1,000 bytes on their way, on an H200."""
     missing, bytes = np.array([40, 8, 100, 1, 1]), np.array([0, 0, 0, 32000, 1000])

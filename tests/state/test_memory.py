@@ -72,6 +72,10 @@ def test_buffers_are_found_by_their_bytes() -> None:
     addresses = np.array([0x3FF, 0x400, 0x406, 0x407, 0x410, 0x411, 0x414])
     assert layout.owners(addresses, 4).tolist() == [-1, 0, 0, -1, 1, -1, 2]
     assert SpaceLayout("local").owners(addresses, 4).tolist() == [-1] * 7
+    for lo in range(0x3FE, 0x420):
+        for end in range(lo + 1, 0x420):
+            meets = [one for one in layout.buffers if {*range(lo, end)} & {*range(one.start, one.end)}]
+            assert layout.between(lo, end) == meets
 
 
 def test_global_buffers_keep_clear_of_the_wrap() -> None:
@@ -321,8 +325,12 @@ def test_spaces_are_made_when_they_are_used_and_anew_for_each_chunk() -> None:
     assert shared.lost(SHARED_BASE + 16, np.uint32, True) is True
     assert shared.lost(SHARED_BASE + 20, np.uint32, True) is False
     memory.start_chunk(1, 32)
-    assert memory.space("shared") is not shared
+    assert memory.space("shared") is not shared and memory.is_as_given
     memory.space("global")
+    assert not memory.is_as_given
+    spoiled = Memory([])
+    spoiled.spoil("global", WHY)
+    assert not spoiled.is_as_given
     memory.go_on(3, 64)
     assert memory.space("global").shape == (3, 64)
 

@@ -206,3 +206,16 @@ def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
         kept = max(kept, len(marks.by_parts))
     assert marks.footprint == Footprint(32, 0)
     assert kept * 256 * 8 <= 2 << 16
+    marks.start_chunk()
+    left = marks.remembered
+    marks.start_chunk()
+    assert marks.remembered == left
+
+
+def test_executions_that_wait_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footprint, "MOST_WAITING", 8)
+    marks, lanes = Marks(), np.arange(32)[None, :] * 4
+    for number in range(100):
+        marks.access("load", Sum(4096 * number, v=Part(lanes)), True)
+        assert sum(len(shape.waiting) for shape in marks.waiting) <= 8
+    assert marks.footprint == Footprint(400, 0)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 import memsim
 from memsim.analysis import analyze_trace
+from memsim.launch import Launch
 from memsim.shown import ShownAnalysis
 from memsim.trace.foreign.collect import BlocksSeen, Opcode, read_opcode
 from memsim.trace.foreign.formats import MATRICES, NAMES, write_accelsim
@@ -294,6 +295,26 @@ def test_any_trace_that_is_whole_comes_back(trace: Trace, tmp_path: Path) -> Non
         return {key: counts for key, counts in found.items() if counts[0]}
 
     assert summed(again) == summed(trace)
+
+
+def test_addresses_are_written_as_a_stride_or_as_differences(tmp_path: Path) -> None:
+    requests = [
+        Request(LANES * 4 + 256),
+        Request(LANES * 0 + 512, 2, LANES == 3),
+        Request(LANES * 7 % 32 * 4 + 1024, 1, LANES < 3),
+        Request(LANES * 8 + 4096, 1, (LANES < 4) | (LANES == 9)),
+    ]
+    one = site(space="global", array="A")
+    trace = make_trace((one, requests), launch=Launch((2, 3, 4), (32, 1, 1)), blocks_replayed=1)
+    write_accelsim(trace, tmp_path / "t.traceg")
+    written = (tmp_path / "t.traceg").read_text().splitlines()
+    assert "-grid dim = (2,3,4)" in written and "thread block = 0,0,0" in written
+    assert [line for line in written if "LDG" in line] == [
+        "0000 ffffffff 0 LDG.E 0 4 1 0x100 4",
+        *["0000 00000008 0 LDG.E 0 4 1 0x200 0"] * 2,
+        "0000 00000007 0 LDG.E 0 4 1 0x400 28",
+        "0000 0000020f 0 LDG.E 0 4 2 0x1000 8 8 8 48",
+    ]
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

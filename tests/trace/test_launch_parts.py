@@ -19,6 +19,8 @@ from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.sanitizer.first_races import LIMIT
 from memsim.trace import record, site_records
+from memsim.trace.merge import RecordedBlocks, merge, recorded
+from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
 from tests.few import few
@@ -104,6 +106,25 @@ def told(trace: Trace, job: Job) -> Any:
     facts = trace.executed.tolist(), trace.writers.tolist(), trace.footprint, trace.blocks_alike
     found = analyze_trace(trace, job.arch).to_dict(sass=True)
     return {**found, "notes": [note for note in found["notes"] if note != LIMIT]}, facts
+
+
+def test_what_parts_say_of_a_launch_is_put_together() -> None:
+    """Of the first block's threads that stored only the first part knows."""
+
+    def part(number: int) -> RecordedBlocks:
+        recorder = Recorder()
+        recorder.uncertain_reasons.add(f"reason {number}")
+        recorder.uncounted_requests["surface request"] += number
+        recorder.writers.threads = np.array([number], np.int32)
+        return recorded(recorder)
+
+    whole = Recorder()
+    merge(whole, [part(1), part(2), part(4)])
+    assert whole.uncertain_reasons == {"reason 1", "reason 2", "reason 4"}
+    assert whole.uncounted_requests == {"surface request": 7}
+    assert whole.writers.threads.tolist() == [1]
+    merge(whole, [])
+    assert whole.writers.threads.tolist() == [1]
 
 
 @pytest.mark.some(2)

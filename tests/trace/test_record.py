@@ -235,3 +235,28 @@ def test_chunks_are_alike_if_each_of_their_blocks_executed_the_same(second: Any,
     found.start_chunk(Chunk(np.array([3]), THREADS, np.zeros((1, 1), np.int64)))
     found.executed(*((0, 2, second) if second is not None else (0, 1, FIRST_WARP)))
     assert found.executions.blocks_alike == alike
+
+
+@pytest.mark.parametrize(
+    ("words", "apart"),
+    [
+        (LANES, True),
+        (LANES % 32 + 32 * (LANES // 32), True),
+        (LANES % 32, False),  # both warps of a block
+        (LANES // 2 % 32, True),
+    ],
+)
+def test_a_loop_of_compare_and_swaps_says_whether_warps_meet(words: np.ndarray, apart: bool) -> None:
+    """Of other accesses, which all threads make to one word, it says nothing."""
+    found, swap = recorder(), Site(0, Instruction("ATOMS.CAST.SPIN"), "atomic_loop", "shared", 4)
+    found.access(SiteAccess(swap, Sum(0, v=Part(words * 4)), True, True))
+    found.access(SiteAccess(STORE, Sum(0, v=Part(LANES * 0)), True, True))
+    sites = found.columns()[0]
+    assert [(one.op, one.apart) for one in sites] == [("atomic_loop", apart), ("store", False)]
+
+
+def test_an_access_has_the_address_of_its_instruction_if_it_has_one() -> None:
+    found = recorder()
+    found.access(SiteAccess(Site(0, Instruction("LDG", None, 0x40), "load", "global", 4), WORDS, True, True))
+    found.access(SiteAccess(STORE, WORDS, True, True))
+    assert [one.address for one in found.columns()[0]] == [0x40, -1]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from memsim.analysis import analyze_trace
 from memsim.errors import MemsimError
 from memsim.trace import storage
-from memsim.trace.storage import MOST_HEADER, MOST_ROWS, MOST_SHARED
+from memsim.trace.storage import MOST_HEADER, MOST_INSTRUCTIONS, MOST_ROWS, MOST_SHARED
 from memsim.trace.trace import Trace
 from tests.traces import LANES, Request, make_trace, site, traces
 
@@ -216,6 +216,7 @@ def test_a_file_is_not_unpacked_beyond_what_it_may_hold(tmp_path: Path, saved: P
         ("count", MOST_ROWS + 1),
         ("header", MOST_HEADER + 1),
         ("writers", MOST_SHARED // 4 + 1),
+        ("executed", MOST_INSTRUCTIONS + 1),
     ):
         path = tmp_path / f"{name}.npz"
         np.savez_compressed(path, **{**stored, name: np.zeros(count, stored[name].dtype)})
