@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +25,7 @@ from memsim.guard.evaluate import GuardedKernel
 from memsim.trace.trace import Trace
 from memsim.trace.trace_data import Origin
 from tests.guard.subjects import CLEAN, STORE, TWO_WAY, checked, entry, out, shared, subject, unresolved
-from tests.traces import traces
+from tests.traces import LANES, Request, site, traces
 
 FILE = render({"k": entry(shared(CLEAN, STORE), out(CLEAN), unresolved())})
 
@@ -39,6 +40,25 @@ def test_a_line_for_each_access() -> None:
     )
     assert len(lines) == 11
     tomllib.loads(FILE)
+
+
+@pytest.mark.parametrize(
+    ("space", "counts"),
+    [
+        ("global", ("requests", "sectors", "lines", "ideal_sectors")),
+        ("local", ("requests", "sectors", "ideal_sectors")),
+        ("constant", ("requests",)),
+    ],
+)
+def test_a_row_has_the_counts_of_its_space(space: str, counts: tuple[str, ...]) -> None:
+    text = render({"k": entry((site(space=space, array="A"), [Request(LANES * 0)]))})
+    (row,) = parse(text, "memsim-baseline.toml")["k"].sites
+    assert (row.space, row.requests, row.wavefronts) == (space, 1, None)
+    for count in counts:
+        less = re.sub(rf", {count} = \d+", "", text)
+        assert less != text
+        with pytest.raises(MemsimError, match="are missing"):
+            parse(less, "memsim-baseline.toml")
 
 
 def test_no_line_numbers() -> None:

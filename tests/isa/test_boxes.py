@@ -208,6 +208,12 @@ def test_a_multicast_of_a_tiny_tensor_was_not_measured() -> None:
         assert len(boxes_reported(replace(WIDE, extents=(32, rows)), (0, 0), "bulk_load", 1).lost) == lost
 
 
+def test_a_multicast_fills_at_least_three_sectors_with_what_lies_outside() -> None:
+    beyond = boxes_reported(WIDE, (28, 7), "bulk_load", 1).stretched  # 16 bytes of the tensor
+    assert beyond == [(1024 + 7 * 128 + 112, 16, 1, 2), (1024 + 16, 80, 1, 2), (1024, 96, 1, 2)]
+    assert boxes_reported(WIDE, (-16, 0), "bulk_load", 1).stretched == [(1024, 96, 1, 2)] * 2
+
+
 def test_words_of_an_address() -> None:
     assert wide(np.array([1, 2**32 - 1]), np.array([0, 1])).tolist() == [1, 2**33 - 1]
 

@@ -144,6 +144,16 @@ def top(half: int) -> int:
     return ((half >> 10) & 31) - 15
 
 
+@pytest.mark.parametrize(
+    ("a", "c", "sum_of_16"), [(1, 2**30, 2**30 + 16), (1, 2**31 - 9, 2**31 - 1), (-1, 9 - 2**31, -(2**31))]
+)
+def test_sums_of_integers_saturate(a: int, c: int, sum_of_16: int) -> None:
+    ones = 0x01010101
+    values = {"R32": a * ones, "R33": a * ones, "R64": ones, **{f"R{96 + i}": c for i in range(4)}}
+    found = compute("IMMA.16816.S8.S8.SAT R0, R32.ROW, R64.COL, R96", values, Lanes(32))
+    assert {int(value) for word in found for value in to_array(ints(word)).flat} == {sum_of_16}
+
+
 def test_a_matrix_is_transposed() -> None:
     given = words(32, 70)
     value = from_array(np.array([[signed(word) for word in given]], np.int64))
