@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.argument_types import ArrayArg
 from memsim.argument_types.argument import argument_of
+from memsim.argument_types.array_arg import as_numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def packed_results(results: Mapping[str, bytes], layouts: Sequence[CallerLayout]
 
 def array_of(argument: Any) -> np.ndarray | None:
     """The array that an argument is; None of anything else."""
-    whole = argument.make() if isinstance(argument, ArrayArg) else argument
+    whole = as_numpy(argument)
     return whole if isinstance(whole, np.ndarray) else None
 
 

@@ -21,6 +21,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.api import kernel_file, loading, running
 from memsim.argument_types import ArrayArg
 from memsim.argument_types.argument import Copies, argument_of
+from memsim.argument_types.array_arg import as_numpy
 from memsim.errors import MemsimError
 from memsim.files import read_text
 from memsim.job import Job
@@ -327,7 +328,7 @@ def with_whole_numbers(job: Job) -> Job:
     rounded: dict[int, np.ndarray] = {}
 
     def whole(array: np.ndarray | ArrayArg) -> np.ndarray:
-        made = array.make() if isinstance(array, ArrayArg) else array
+        made = as_numpy(array)
         if made.dtype.kind != "f":
             return made
         near = np.rint(np.clip(np.nan_to_num(made.astype("f8")), -1, 1) * 8).astype(made.dtype)
