@@ -427,6 +427,16 @@ def test_what_is_no_counted_access() -> None:
     assert read_opcode("FFMA") is None
 
 
+def test_what_is_not_counted_of_an_nvbit_trace_is_named(tmp_path: Path) -> None:
+    path, line = tmp_path / "t.txt", next(line for line in NVBIT.read_text().splitlines() if "LDG.E" in line)
+    path.write_text(
+        "".join(line.replace("LDG.E", name) + "\n" for name in ("TEX.SCR", "QUX", "QUX", "LDG.E"))
+    )
+    trace = Trace.load(path)
+    assert trace.uncounted == {"texture request": 1, "QUX request": 2}
+    assert [one.instruction for one in trace.sites] == ["LDG.E"]
+
+
 def test_a_block_that_the_grid_of_an_nvbit_trace_has_not(tmp_path: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text(NVBIT.read_text().replace("CTA 1,0,0", "CTA 2,0,0", 1))

@@ -152,6 +152,9 @@ def test_another_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     assert caught.value.file == str(path)
 
 
+ONE_INSTRUCTION = {"files": ["a"], "rows": [[0, "EXIT", 0, 1]]}
+
+
 def rewritten(saved: Path, path: Path, **changes: object) -> Path:
     """The saved file with other header fields or columns (None drops a column)."""
     with np.load(saved) as file:
@@ -190,6 +193,8 @@ def rewritten(saved: Path, path: Path, **changes: object) -> Path:
         ({"addresses": np.full((2, 32), -128)}, "addresses is out of range"),
         ({"writers": np.array([5000], np.int32)}, "writers is out of range"),
         ({"writers": np.zeros((1, 1), np.int32)}, "column writers"),
+        ({"executed": np.array([-1]), "listing": ONE_INSTRUCTION}, "executed is out of range"),
+        ({"executed": np.array([1])}, "not one for each instruction"),
         ({"blocks_replayed": 0}, "damaged"),
         ({"blocks_replayed": 10**6}, "more blocks were replayed"),
         ({"arrays": [["tile", "shared", 0, 2**40]]}, "too large"),
