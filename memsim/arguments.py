@@ -22,6 +22,7 @@ from memsim.argument_types.launch_arguments import accessors_of
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
 from memsim.npy import read_array
+from memsim.source.kernels import SourceParameter
 
 Part: TypeAlias = np.generic | np.ndarray | ArrayArg
 Value: TypeAlias = int | float | bytes | np.ndarray | Argument | tuple[Part, ...] | None
@@ -56,7 +57,7 @@ def read_arguments(
     """
     if len(texts) != len(parameters):
         takes = ", ".join(
-            _declared(declared, name) if declared else f"{name}: {_type(parameter)}"
+            str(SourceParameter(declared, name)) if declared else f"{name}: {_type(parameter)}"
             for (name, parameter), declared in zip_longest(parameters.items(), types)
         )
         raise MemsimError(
@@ -161,11 +162,6 @@ def _of_a_kind(text: str) -> Argument | None:
         return next((found for kind in KINDS.values() if (found := kind.of_text(text)) is not None), None)
     except MemsimError as error:
         raise _error(text, error.column or 1, error.message) from None
-
-
-def _declared(kind: str, name: str) -> str:
-    """`float *m`, `int n`."""
-    return f"{kind}{'' if kind.endswith(('*', '&')) else ' '}{name}"
 
 
 def _type(parameter: Parameter) -> str:

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -45,7 +46,7 @@ from memsim.files import read_bytes
 from memsim.source.kernels import kernels
 from memsim.source.launches import launches
 from memsim.source.syntax import macros
-from memsim.source.text import lines_by_condition, without_comments
+from memsim.source.text import lines_by_condition, substitute_names, without_comments
 from memsim.source.values import with_header_constants, with_macros
 
 
@@ -262,14 +263,9 @@ def _false_assertions(source: CompilerInput, path: str, options: Sequence[str], 
 
 def _log_spelling(device: DeviceCode) -> Callable[[str], str]:
     """How NVRTC's log writes an instance: without spaces, and macros by their values."""
-    values: dict[str, str] = {}
-    for text in (device.text, *device.headers.values()):
-        values.update(macros(text))
-
-    def write(instance: str) -> str:
-        return squeeze(re.sub(r"[A-Za-z_]\w*", lambda word: values.get(word[0], word[0]).strip(), instance))
-
-    return write
+    every = (macros(text).items() for text in (device.text, *device.headers.values()))
+    values = {name: value.strip() for name, value in chain.from_iterable(every)}
+    return lambda instance: squeeze(substitute_names(instance, values))
 
 
 def _compilable(

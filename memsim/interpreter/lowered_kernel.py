@@ -26,7 +26,7 @@ from memsim.interpreter.vector_operations import (
     ScratchPlace,
     VectorOperation,
 )
-from memsim.isa.op import Effect, Unsupported
+from memsim.isa.op import Effect, Unsupported, slots_of
 from memsim.isa.program import Op
 from memsim.isa.readers import Answers, Binder
 from memsim.simt.code import NEVER, Code
@@ -210,7 +210,7 @@ class LoweredKernel:
         known = known_of(code.dataflow)
         if known.refused is not None and code.binder.agrees(known.refused[0]):
             raise NotLowered(known.refused[1])
-        for slot in _slots_of(self._unwritten()):
+        for slot in slots_of(self._unwritten()):
             self.register(slot)
         self._zeroed_bytes = len(self._slots) * REGISTER
         self._assemble([self._lowered(op, known) for op in code.program.ops])
@@ -388,10 +388,6 @@ class LoweredKernel:
 
     def _register_or_none(self, slot: int | None) -> int:
         return -1 if slot is None else self.register(slot)
-
-
-def _slots_of(bits: int) -> Iterator[int]:
-    return (slot for slot in range(bits.bit_length()) if bits >> slot & 1)
 
 
 def without_copies(operations: list[VectorOperation], words: set[str]) -> list[VectorOperation]:

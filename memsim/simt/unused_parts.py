@@ -21,6 +21,7 @@ from memsim.isa.definitions import meaning_of
 from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.op import Immediate, Operand, Register, Trait
 from memsim.isa.program import Op, Program
+from memsim.isa.signature import span_of
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.exact_functions import readers_of
@@ -43,7 +44,7 @@ def without_unused_halves(program: Program) -> Program:
             selector = _selector(op)
             reads = op.reads | op.addresses
             if selector is not None:
-                a, c = (_register(op.form.operands[place]) for place in (1, 3))
+                a, c = (span_of(op.form.operands[place], 1) for place in (1, 3))
                 bytes_used = _bytes_used(selector, bool(used & op.writes))
                 of_a, of_c = bytes_used & 15, bytes_used >> 4
                 reads &= ~(a | c)
@@ -75,11 +76,6 @@ def _bytes_used(selector: int, upper: bool) -> int:
     """Which of the eight bytes of both operands a PRMT uses, as bits; `upper`: for its upper half, too."""
     picks = (selector >> 4 * byte & 7 for byte in range(4 if upper else 2))
     return reduce(or_, (1 << pick for pick in picks), 0)
-
-
-def _register(operand: Operand) -> int:
-    """The slot of an operand as a bit; 0 if it is none."""
-    return 1 << operand.slot if isinstance(operand, Register) and operand.slot is not None else 0
 
 
 def _reading(op: Op, a: bool, c: bool, reads: int) -> Op:

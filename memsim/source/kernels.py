@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from memsim.source.syntax import Node, Tree, has_parser, is_fragment, parse, parse_declarations, place_of
-from memsim.source.text import NO_CODE, split
+from memsim.source.text import NO_CODE, split, substitute_names
 
 _KEPT_OUT = re.compile(r"\b(?:__restrict__|__restrict|restrict|__grid_constant__)\b")
 #: What ends a declaration in front of another.
@@ -112,8 +112,7 @@ def parameters(text: str, kernel: str, instance: str = "") -> tuple[tuple[str, s
     if found is None:
         return ()
     given = template_arguments(text, instance)
-    types = (re.sub(r"\w+", lambda word: given.get(word[0], word[0]), one.type) for one in found.parameters)
-    return tuple(zip(types, (one.name for one in found.parameters)))
+    return tuple((substitute_names(one.type, given), one.name) for one in found.parameters)
 
 
 def template_constants(text: str, instance: str) -> dict[str, int]:

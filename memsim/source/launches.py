@@ -28,7 +28,7 @@ from memsim.source.syntax import (
     place_of,
     walk,
 )
-from memsim.source.text import bracket_end, split, without_comments
+from memsim.source.text import bracket_end, split, substitute_names, without_comments
 from memsim.source.values import (
     changes,
     constants,
@@ -258,9 +258,9 @@ class _LaunchReader:
             return str(number)
         other = next(iter(types_named(text, self.around)), None)
         if other is None:
-            return _substitute_names(text, self.bound)
+            return substitute_names(text, self.bound)
         numbers = {name: str(value) for name, value in self.constants.items()}
-        return _substitute_names(other, numbers | self.bound)
+        return substitute_names(other, numbers | self.bound)
 
     def _dim3(self, text: str) -> tuple[Size, ...]:
         """`dim3(32, 8)`, `{32, 8}`, a number, or a variable declared as one of these."""
@@ -302,7 +302,7 @@ class _LaunchReader:
         if re.fullmatch(r"\w+", text) and text not in self.constants:
             declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", self.around)
             said = declared[0] if len(declared) == 1 == changes(text, self.around) else text
-        said = _MEMBER.sub(self._member, _substitute_names(said, self.bound))
+        said = _MEMBER.sub(self._member, substitute_names(said, self.bound))
         value = self.scope.value(said)
         if value is not None:
             return Size(text, value)
@@ -333,18 +333,13 @@ def _template_values(tree: Tree, function: Node | None, levels: int = _LEVELS) -
         caller = _function_around(tree.root.descendant_for_byte_range(start, end) or tree.root)
         outer = _template_values(tree, caller, levels - 1)
         unsaid = (_names_of_templates(caller) - set(outer)) | _of_macro(tree, start)
-        given = {name: _substitute_names(value, outer) for name, value in zip(parameters, arguments)}
+        given = {name: substitute_names(value, outer) for name, value in zip(parameters, arguments)}
         said = {name: value for name, value in given.items() if not unsaid & set(re.findall(r"\w+", value))}
         best = max(best, said, key=len)
     for name, default in parameters.items():  # a default may use parameters before it
         if name not in best and default is not None:
-            best[name] = _substitute_names(default, best)
+            best[name] = substitute_names(default, best)
     return best
-
-
-def _substitute_names(text: str, bound: dict[str, str]) -> str:
-    """A text with parameters replaced by their values."""
-    return re.sub(r"\b[A-Za-z_]\w*\b", lambda word: bound.get(word[0], word[0]), text)
 
 
 def _of_macro(tree: Tree, place: int) -> set[str]:

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from memsim.errors import MemsimError
-from memsim.source.text import NO_CODE, Cut, bracket_end, cuts, split
+from memsim.source.text import NO_CODE, Cut, bracket_end, cuts, split, substitute_names
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Node
@@ -233,8 +233,7 @@ def _expand(body: str, parameters: list[str], arguments: list[str]) -> str:
     given = dict(zip(parameters, arguments))
     if parameters[-1] == "...":
         given["__VA_ARGS__"] = ", ".join(arguments[len(parameters) - 1 :])
-    said = re.sub(r"\b\w+\b", lambda word: given.get(word[0], word[0]), body)
-    return re.sub(r"\s*##\s*", "", said)
+    return re.sub(r"\s*##\s*", "", substitute_names(body, given))
 
 
 def directives(content: bytes) -> Iterator[tuple[int, int, bytes]]:

@@ -15,7 +15,7 @@ Both branches one after the other are no C++; any one of them is. The first bran
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -179,6 +179,11 @@ def split(text: str, opening: str = "(<[{", ending: str = ")>]}") -> list[str]:
         else:
             parts[-1] += character
     return parts
+
+
+def substitute_names(text: str, values: Mapping[str, str]) -> str:
+    """A text with the values of names in their place."""
+    return re.sub(r"\b[A-Za-z_]\w*", lambda word: values.get(word[0], word[0]), text)
 
 
 def lines_by_condition(

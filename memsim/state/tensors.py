@@ -17,6 +17,7 @@ from math import prod
 import numpy as np
 
 from memsim.argument_types import TensorMap, dtype_of
+from memsim.argument_types.array_arg import c_strides
 from memsim.argument_types.array_tables import BYTES, OF_SIZE, TYPES, EncodedMap
 from memsim.errors import MemsimError
 
@@ -78,7 +79,7 @@ def tensor_of(argument: TensorMap, address: int) -> Tensor:
     """
     array = argument.array
     dtype = dtype_of(str(array.dtype))
-    steps = array.strides if array.strides is not None else _c_steps(array.shape, dtype.itemsize)
+    steps = array.strides if array.strides is not None else c_strides(array.shape, dtype.itemsize)
     if len(argument.box) != len(array.shape) or not 1 <= len(array.shape) <= 5:
         raise MemsimError(f"a tensor map over {list(array.shape)} cannot have the box {list(argument.box)}")
     return _checked(
@@ -131,10 +132,6 @@ def _checked(tensor: Tensor) -> Tensor:
     if tensor.box[0] * size % 16:
         raise MemsimError(f"a row of the box {[*reversed(tensor.box)]} is not a multiple of 16 bytes")
     return tensor
-
-
-def _c_steps(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
-    return tuple(size * prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def swizzle_address(address: np.ndarray, swizzle: int) -> np.ndarray:

@@ -7,10 +7,10 @@ edit of the expanded text replaces whole calls by what they stand for, and leave
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 
-from memsim.source.text import bracket_end, split, without_comments
+from memsim.source.text import bracket_end, split, substitute_names, without_comments
 from memsim.suggest.edit import Replacement, patched
 
 _MACRO = re.compile(
@@ -76,8 +76,8 @@ class Expanded:
             return _read(inside.strip())
         known = [one for one in self._macros.get(name, ()) if one[0] <= place]
         _, parameters, body = known[-1] if known else (0, [], "")
-        given = split(inside, "([{", ")]}")
-        return _said(body, dict(zip(parameters, given))) if len(given) == len(parameters) else ""
+        given = [one.strip(" ") for one in split(inside, "([{", ")]}")]
+        return substitute_names(body, dict(zip(parameters, given))) if len(given) == len(parameters) else ""
 
     def back(self, replacements: Iterable[Replacement]) -> list[Replacement]:
         """Replacements of the text as such of the original: of whole calls, where they are in some."""
@@ -103,11 +103,6 @@ class Expanded:
     def place(self, at: int) -> int:
         """A place of the text in the original, in no call."""
         return at - next((longer for start, _, longer in reversed(self.calls) if start < at), 0)
-
-
-def _said(body: str, given: Mapping[str, str]) -> str:
-    """A macro's body with the arguments of a call."""
-    return re.sub(r"\b[A-Za-z_]\w*\b", lambda word: given.get(word[0], word[0]).strip(" "), body)
 
 
 def _read(address: str) -> str:
