@@ -33,6 +33,7 @@ from memsim.state.address_spaces import (
     PARAMETER_WINDOW,
     SHARED_WINDOW,
     WINDOW_SIZE,
+    align,
 )
 from memsim.state.poison import Poison
 from memsim.state.registers import to_array
@@ -342,7 +343,7 @@ def _structure(launch: PreparedLaunch, kernel: LoweredKernel) -> tuple[Structure
         window_size=WINDOW_SIZE,
         shared_base=shared.base,
         shared_end=shared.end,
-        local_bytes=-(-memory.layouts["local"].end // 16) * 16,
+        local_bytes=align(memory.layouts["local"].end, 16),
         budget=launch.max_steps,
         grid=(ctypes.c_uint32 * 3)(*shape.grid),
         block=(ctypes.c_uint32 * 3)(*shape.block),

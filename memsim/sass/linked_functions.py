@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.sass.elf import Elf, ElfSymbol, Relocation, Section
+from memsim.state.address_spaces import align
 
 TEXT = ".text."
 ALIGN = 128
@@ -64,6 +65,6 @@ def linked_functions(elf: Elf, kernels: Iterable[int], functions: Mapping[str, E
     addresses = {}
     for index in sorted({one.section for one in own.values()} - of_kernels):
         if 0 < index < len(elf.sections) and elf.sections[index].name.startswith(TEXT):
-            addresses[index] = address = -(-address // ALIGN) * ALIGN
+            addresses[index] = address = align(address, ALIGN)
             address += len(elf.sections[index].data)
     return LinkedFunctions(elf, own, addresses)

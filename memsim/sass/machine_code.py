@@ -16,6 +16,7 @@ from memsim.sass.cubin import Cubin, Image, read_cubin
 from memsim.sass.decode import decode
 from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing, with_linked
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
+from memsim.state.address_spaces import align
 
 #: Kernels of a module that are disassembled together, which takes about as long as one.
 FEW_KERNELS = 16
@@ -210,10 +211,10 @@ def _types_in_ptx(ptx: str | None) -> dict[str, tuple[Parameter, ...]]:
     for name, declared in _ENTRY.findall(ptx or ""):
         parameters: list[Parameter] = []
         offset = 0
-        for align, kind, parameter, count in _PARAMETER.findall(declared):
+        for aligned, kind, parameter, count in _PARAMETER.findall(declared):
             size = _SIZES.get(kind.lstrip("busf"), 0) * int(count or 1)
-            alignment = int(align or size or 1)
-            offset = -(-offset // alignment) * alignment
+            alignment = int(aligned or size or 1)
+            offset = align(offset, alignment)
             parameters.append(Parameter(parameter, kind, alignment, size, offset))
             offset += size
         found[name] = tuple(parameters)

@@ -20,6 +20,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memsim.state.address_spaces import align
+
 ANONYMOUS = "shared memory"
 Array = tuple[str, int, int]  # name, address, bytes
 
@@ -105,17 +107,13 @@ def _lay_out(ptx: str, kernel: str, static_shared: int, reserved: int, linked: b
         raise _Uncertain
     place, found = reserved, []
     for array in arrays:
-        place = _round_up(place, array.align)
+        place = align(place, array.align)
         found.append((array.name, place, array.size))
         place += array.size
-    ends = {_round_up(place, align) for align in (1, *(array.align for array in module if array.extern))}
+    ends = {align(place, to) for to in (1, *(array.align for array in module if array.extern))}
     if static_shared not in ends:
         raise _Uncertain
     return found
-
-
-def _round_up(place: int, align: int) -> int:
-    return -(-place // align) * align
 
 
 def _reachable(functions: dict[str, _FunctionText], kernel: str) -> set[str]:
@@ -189,6 +187,6 @@ def _declared(text: str) -> list[_Declared]:
             sizes = re.findall(r"\[\s*(\d*)\s*\]", extents)
             for extent in sizes:
                 size *= int(extent or 0)
-            align = int(shared["align"] or element)
-            found.append(_Declared(name, align, size, is_extern or "" in sizes))
+            aligned = int(shared["align"] or element)
+            found.append(_Declared(name, aligned, size, is_extern or "" in sizes))
     return found

@@ -22,7 +22,7 @@ from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import with_pragmas
-from memsim.suggest.proposals import LEAST_SAVED, fits, shared_end
+from memsim.suggest.proposals import LEAST_SAVED, fits
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.ranking import MARGIN, Verdict, verdict
 from memsim.suggest.threads import Remapped, replayed
@@ -225,7 +225,7 @@ class Asynchronous(TileCopies):
         """
         tiles, trace = {one.array for one in some}, self.before.trace
         sizes = {name: size for name, space, _, size in trace.arrays if space == "shared" and name in tiles}
-        more = shared_end(trace) + sum(sizes.values())
+        more = trace.shared_end + sum(sizes.values())
         if len(sizes) < len(tiles) or not fits(more, trace.launch, self.before.arch):
             return False
         if any("[]" in self.tree.text(self.arrays[one]) for one in tiles):

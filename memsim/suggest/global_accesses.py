@@ -24,7 +24,7 @@ from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts, analyze_trace
 from memsim.api import running
 from memsim.job import Job
 from memsim.suggest.count import sectors_of
-from memsim.suggest.proposals import fits, shared_end
+from memsim.suggest.proposals import fits
 from memsim.trace.trace import TraceFile
 
 MOST_REQUESTS = 20_000  # of a block; larger ones are skipped
@@ -151,7 +151,7 @@ class Staging:
 def staging(block: Analysis) -> tuple[Staging, ...]:
     """The rows that move fewer sectors if every sector that the block touches is moved once."""
     trace, chip = block.trace, block.arch
-    used = shared_end(trace)
+    used = trace.shared_end
     stores = {(site.file, site.line) for site in block.sites if (site.space, site.op) == ("shared", "store")}
     found = []
     for number, site in enumerate(block.sites):

@@ -26,7 +26,6 @@ from memsim.suggest.halo_reads import Read, ReadsOfFile, ReadsOfFunction, Row
 from memsim.suggest.index_ends import Ends, NotKnown, Test, joined
 from memsim.suggest.index_sums import ONE, Atom, IndexSum
 from memsim.suggest.kernel_tree import wasting_files
-from memsim.suggest.proposals import shared_end
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.threads import Remapped, replayed
 
@@ -272,7 +271,7 @@ def _edit(file: ReadsOfFile) -> Edit | None:
         return None
     tiles = [(function, _tiles_of(function)) for function in file.reading()]
     every = [tile for _, some in tiles for tile in some]
-    room = file.before.arch.static_shared_bytes - shared_end(file.before.trace)
+    room = file.before.arch.static_shared_bytes - file.before.trace.shared_end
     if not every or sum(tile.bytes for tile in every) > room:
         return None
     replaced = [one for tile in every for one in tile.replaced()]

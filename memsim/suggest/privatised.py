@@ -20,7 +20,6 @@ from memsim.source.values import constants
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
-from memsim.suggest.proposals import shared_end
 from memsim.suggest.threads import Remapped, replayed
 
 MOST = 4096  # elements of which there are copies
@@ -91,7 +90,7 @@ class _Privatised(KernelTree):
         kind = self._kind(array, space)
         size = next((each[3] for each in self.before.trace.arrays if each[:2] == (array, space)), 0)
         count = size // _WIDTHS.get(kind, 8)
-        room = self.before.arch.static_shared_bytes - shared_end(self.before.trace)
+        room = self.before.arch.static_shared_bytes - self.before.trace.shared_end
         if not additions or kind not in _WIDTHS or not 0 < count <= min(MOST, room // _WIDTHS[kind]):
             return None
         copies = 1

@@ -165,7 +165,7 @@ def _advice(analysis: Analysis, tile: Tile, written: Writing | None) -> Advice:
         if by_rule and not any(change in costs for change in by_rule):
             costs |= count(analysis, tile, by_rule)
     chip, launch = analysis.arch, analysis.trace.launch
-    room = shared_end(analysis.trace)
+    room = analysis.trace.shared_end
     blocks = resident_blocks(analysis.trace, room, chip)
 
     def proposal(change: Map) -> Proposal:
@@ -257,11 +257,6 @@ def resident_blocks(trace: Trace, shared_bytes: int, chip: Arch) -> int:
     return occupancy(needs, chip).blocks
 
 
-def shared_end(trace: Trace) -> int:
-    """The end of the last shared array, in bytes."""
-    return max((first + size for _, space, first, size in trace.arrays if space == "shared"), default=0)
-
-
 def fits(shared_bytes: int, launch: Launch, chip: Arch) -> bool:
     """Whether a block can have so much shared memory; static shared memory has a lower limit than dynamic."""
     limit = chip.shared_block_bytes if launch.shared_bytes else chip.static_shared_bytes
@@ -299,7 +294,7 @@ def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
         own = view(narrow, own, tile.name, tile.declared, tile.lines, part, tile.carving)
     maps = candidates(narrow, own)
     costs = count(narrow, own, maps)
-    room = shared_end(analysis.trace)
+    room = analysis.trace.shared_end
     launch = analysis.trace.launch
     fitting = [change for change in costs if fits(room + growth(tile, change), launch, analysis.arch)]
     if not fitting:

@@ -25,7 +25,6 @@ from memsim.suggest.c_text import distance, names_in, substituted
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.footprints import changes_of
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
-from memsim.suggest.proposals import shared_end
 from memsim.suggest.row_accesses import OTHER_LOOPS, WIDEST, WIDTHS, RowAccess, RowAccesses
 from memsim.suggest.threads import Remapped, replayed
 
@@ -110,7 +109,7 @@ class _Rows(RowAccesses):
         functions = self.functions()
         for one in (each for function in functions for each in self.accesses(function)):
             groups.setdefault(one.elements, []).append(one)
-        room = self.before.arch.static_shared_bytes - shared_end(self.before.trace)
+        room = self.before.arch.static_shared_bytes - self.before.trace.shared_end
         at_once: dict[int, int] = {}  # rows of a loop and those in it; others take the same tiles
         for some in groups.values():
             outer = _outermost(some[0].loop) if len(functions) == 1 else 0

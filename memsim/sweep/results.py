@@ -61,8 +61,7 @@ def counts_of(analysis: Analysis) -> Counts:
     """The counts of an analysis."""
     trace, sites = analysis.trace, analysis.sites
     lost = [site.unresolved for site in sites if site.unresolved is not None]
-    ends = [first + size for _, space, first, size in trace.arrays if space == "shared"]
-    needed = max([trace.launch.shared_bytes, *ends])
+    needed = max(trace.launch.shared_bytes, trace.shared_end)
     if lost:
         return Counts(shared_bytes=needed, error=f"not all could be analyzed: {lost[0]}")
     elapsed = None if analysis.estimate is None else analysis.estimate.elapsed

@@ -189,6 +189,11 @@ class TraceData:
         )
 
     @property
+    def shared_end(self) -> int:
+        """The end of the last shared array, in bytes."""
+        return max((first + size for _, space, first, size in self.arrays if space == "shared"), default=0)
+
+    @property
     def not_counted(self) -> str:
         """The requests whose cost is unknown, as `128 texture requests are not counted`; "" if none."""
         found = [f"{times:,} {what}{'s' * (times > 1)}" for what, times in self.uncounted.items()]

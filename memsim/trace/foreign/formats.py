@@ -128,7 +128,7 @@ def _lines(trace: TraceData) -> Iterator[str]:
     yield "-kernel id = 1"
     yield f"-grid dim = {_dim(launch.grid)}"
     yield f"-block dim = {_dim(launch.block)}"
-    yield f"-shmem = {_shared_bytes(trace)}"
+    yield f"-shmem = {max(trace.launch.shared_bytes, trace.shared_end)}"
     yield "-nregs = 32"
     yield "-binary version = 90"
     yield "-cuda stream id = 0"
@@ -203,11 +203,6 @@ def _opcode(site: AccessSite, active: NDArray[np.bool_]) -> str:
     if name is None:
         raise MemsimError(f"Accel-Sim has no instruction for a {site.space} {site.op}")
     return name + BITS[site.width]
-
-
-def _shared_bytes(trace: TraceData) -> int:
-    ends = [first + size for _, space, first, size in trace.arrays if space == "shared"]
-    return max([trace.launch.shared_bytes, *ends])
 
 
 def _dim(extents: tuple[int, int, int]) -> str:
