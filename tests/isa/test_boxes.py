@@ -14,7 +14,7 @@ from memsim.errors import MemsimError
 from memsim.isa.bulk_copy import Issue, between, cut, dimensions, multicast, targets, wide
 from memsim.isa.mbarrier import MbarrierLanes
 from memsim.isa.op import Form, Unsupported
-from memsim.isa.tensor_copy import box_places, load_box, report_boxes, store_box
+from memsim.isa.tensor_copy import _of_tensors, box_places, load_box, report_boxes, store_box
 from memsim.state.parts import Part
 from memsim.state.registers import Sum
 from memsim.state.space_bytes import SpaceBytes
@@ -188,6 +188,25 @@ def test_a_load_also_fills_what_lies_outside() -> None:
     before = boxes_reported(WIDE, (-8, 0), "bulk_load").stretched
     assert before == [(1024, 32, 1, 2), (1152, 32, 1, 2), (1024, 32, 1, 2), (1024, 32, 1, 2)]
     assert boxes_reported(WIDE, (24, 7), "bulk_store").stretched == [(1024 + 7 * 128 + 96, 32, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("corner", "units"),
+    [
+        ((8, 2), [(256, 128)]),
+        ((28, 7), [(256, 16)]),
+        ((-8, 0), [(288, 16), (304, 16), (352, 16), (368, 16)]),
+        ((24, 7), [(256, 16), (272, 16)]),
+    ],
+)
+def test_a_store_reads_of_its_box_what_is_in_the_tensor(
+    corner: tuple[int, int], units: list[tuple[int, int]]
+) -> None:
+    """Rows of 64 bytes from 256 on, in units of 16."""
+    box = Stretches(*(np.array([value]) for value in (1, 256, 128, 2)))
+    found = _of_tensors(box, [WIDE], np.array([corner]))
+    assert list(zip(found.start.tolist(), found.length.tolist())) == units
+    assert {*found.rows.tolist()} == {1} and {*found.warps.tolist()} == {2}
 
 
 def test_boxes_that_an_h200_rejects() -> None:

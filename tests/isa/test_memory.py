@@ -435,6 +435,12 @@ def test_matrices_in_shared_memory(count: int, turned: bool) -> None:
         assert found[rows[lane] : rows[lane] + 16] == content[rows[lane] : rows[lane] + 16]
 
 
+def test_a_matrix_of_rz_is_zeros() -> None:
+    rows = each([SHARED_BASE + 16 * lane for lane in range(LANES)])
+    machine = Machine().run("STSM.16.M88.2 [R2], RZ", R2=rows)
+    assert machine.bytes_of("shared") == bytes(256) + machine.content["shared"][256:]
+
+
 def test_a_matrix_is_unknown_only_in_the_lanes_whose_bytes_are() -> None:
     """Rows that nobody wrote, such as those behind the end of an array."""
     machine = Machine()

@@ -116,6 +116,7 @@ def test_constants_and_parameters() -> None:
     some = Sum(0, v=Part(np.array([[0, 8]])))
     assert bank.load(some, np.uint32, Part(np.array([[True, False]])))[0, 0] == 0x03020100
     assert ConstantBytes(b"").load(0, np.uint32, False).tolist() == [[0]]
+    assert [load(at) for at in (1, 2, 3)] == [0x04030201, 0x05040302, 0x06050403]  # at no multiple of 4
 
 
 # --- bytes, known and unknown
@@ -205,6 +206,9 @@ def test_unknown_bytes_are_told_with_their_reason() -> None:
     one.load(OF_THREADS, np.uint32, from_bools(~SOME))
     one.forget(0x404, np.uint8, True, OTHER)
     assert one.why(0x404, np.uint32, True) is OTHER  # the last of its reasons
+    both = np.array([[False, True, True, False]] * 2)
+    one.forget(OF_THREADS, np.uint32, Part(both & (np.arange(4) == 2)), WHY)
+    assert one.why(OF_THREADS, np.uint32, Part(both)) is OTHER  # of the first thread
     one.store(OF_THREADS, np.zeros((2, 4), np.uint32), True)
     assert one.lost(OF_THREADS, np.uint32, True) is False
     one.poison = WHY
@@ -317,12 +321,13 @@ def test_spaces_are_made_when_they_are_used_and_anew_for_each_chunk() -> None:
     memory = Memory([])
     memory.layouts["shared"].place("tile", 20, 4)
     assert (memory.shared_bytes, memory.shared_size) == (20, 48)
-    memory.uninitialised = {"shared": WHY}
+    memory.uninitialised, memory.system_shared = {"shared": WHY}, 4
     memory.start_chunk(2, 32)
     shared, local = memory.space("shared"), memory.space("local")
     assert memory.space("shared") is shared and memory.space("local") is local
     assert shared.data.shape == (2, 48) and local.data.shape == (64, 16)
     assert shared.lost(SHARED_BASE + 16, np.uint32, True) is True
+    assert shared.lost(SHARED_BASE, np.uint32, True) is False  # the system's part is written
     assert shared.lost(SHARED_BASE + 20, np.uint32, True) is False
     memory.start_chunk(1, 32)
     assert memory.space("shared") is not shared and memory.is_as_given

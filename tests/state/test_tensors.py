@@ -27,6 +27,15 @@ def test_rows_of_a_box(corner: tuple[int, ...]) -> None:
     assert row == len(start) == len(end)
 
 
+@pytest.mark.parametrize("step", [2, 8])
+def test_elements_that_are_not_side_by_side_have_no_map(step: int) -> None:
+    apart = np.lib.stride_tricks.as_strided(np.zeros(64, np.float32), (4, 4), (64, step))
+    with pytest.raises(MemsimError, match="contiguous elements"):
+        tensor_of(TensorMap(apart, (4, 4)), 0)
+    beside = np.lib.stride_tricks.as_strided(np.zeros(64, np.float32), (4, 4), (64, 4))
+    assert tensor_of(TensorMap(beside, (4, 4)), 0).steps == (4, 64)
+
+
 def test_sizes() -> None:
     assert (TENSOR.pitch, TENSOR.bytes) == (16, 64)
     assert Tensor(0, (8,), (2,), (8,), 2, 128).pitch == 128

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import re
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,13 @@ def test_an_accelsim_trace() -> None:
     assert analysis.trace.uncounted == {"local memory request": 4}
     assert analysis.verdict.split(": ")[1].startswith("4 local memory requests are not counted; ")
     assert [i.address for row in analysis.instructions for i in row] == [0x10, 0x20, 0x40, 0x50, 0x70]
+
+
+@pytest.mark.parametrize(("said", "bytes"), [("1024", 1024), ("dynamic", 0)])
+def test_shared_memory_of_an_accelsim_trace(said: str, bytes: int, tmp_path: Path) -> None:
+    path = tmp_path / "t.traceg"
+    path.write_text(re.sub("-shmem = .*", f"-shmem = {said}", ACCELSIM.read_text()))
+    assert Trace.load(path).launch.shared_bytes == bytes
 
 
 def test_what_a_trace_lacks_is_said() -> None:
