@@ -12,6 +12,8 @@ Left out of the draw, as they change nothing that a right program shows:
 - `frozen` and `slots` of dataclasses, and `@cache`: they guard and speed up, and change no result;
 - what a `raise` says.
 
+Nor are exceptions of other modules drawn, such as `zlib.error`, which cosmic-ray cannot replace.
+
 Writes `docs/mutants.json`, from which docs/architecture.md says the shares, and prints what survived. Where a
 survivor is the same program, somebody may write its place and the reason under `equivalent` there; such are
 told apart, and are no part of the share. Reasons are kept as long as the place survives.
@@ -92,6 +94,8 @@ def _left_out(file: Path) -> tuple[ast.AST, ...]:
             found.append(node.annotation)
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             found += [*node.exc.args, *(keyword.value for keyword in node.exc.keywords)]
+        elif isinstance(node, ast.ExceptHandler) and node.type is not None:
+            found += [one for one in ast.walk(node.type) if isinstance(one, ast.Attribute)]
         elif isinstance(node, ast.ClassDef) and any(
             getattr(base, "id", "") == "Protocol" for base in node.bases
         ):

@@ -153,6 +153,13 @@ def test_what_is_damaged_is_refused(spoil: Callable[[str], str], message: str) -
     assert caught.value.exit_code == 2
 
 
+def test_a_merge_conflict_is_named_by_its_line() -> None:
+    spoiled = FILE.replace("launch", "<<<<<<< HEAD\nlaunch", 1)
+    with pytest.raises(MemsimError, match="a merge conflict") as caught:
+        parse(spoiled, "memsim-baseline.toml")
+    assert spoiled.splitlines()[(caught.value.line or 0) - 1] == "<<<<<<< HEAD"
+
+
 def test_the_launch_is_kept() -> None:
     def launch(**fields: Any) -> str:
         return entry(shared(CLEAN), **fields).launch

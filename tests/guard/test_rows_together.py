@@ -7,10 +7,11 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
+from memsim.counts import Range
 from memsim.errors import MemsimError
 from memsim.guard.budget import parse_budget
 from memsim.guard.comparison import Comparison, compare, compare_all, side_of, side_of_document
-from memsim.guard.evaluate import GuardedKernel, check
+from memsim.guard.evaluate import GuardedKernel, at_worse_end, check
 from memsim.guard.judge import Declared, judge, restrict_rule
 from memsim.guard.statement_rows import combine_rows
 from tests.guard.subjects import CLEAN, LOAD, SCATTERED, STORE, TWO_WAY, out, shared, subject, unresolved
@@ -73,6 +74,22 @@ def test_rows_of_one_statement_are_added() -> None:
     assert two.sectors is None  # of global memory alone
     assert combine_rows(rows[2:]).sectors == rows[2].sectors == 28
     assert two.max_ways == 2
+    lost = combine_rows([rows[0], replace(rows[1], unresolved="it depends on a call")])
+    assert (lost.unresolved, lost.wavefronts, lost.max_ways) == ("it depends on a call", None, None)
+    assert lost.instructions == two.instructions
+
+
+@pytest.mark.parametrize(
+    ("relation", "known", "conflicts", "wavefronts"),
+    [("<=", 2, 5, 13), (">=", 2, 1, 9), ("<=", None, 5, 15), (">=", None, 1, 11)],
+)
+def test_wavefronts_rise_with_conflicts_that_have_limits(
+    relation: str, known: int | None, conflicts: int, wavefronts: int
+) -> None:
+    (site,) = subject(shared(CLEAN)).analysis.sites
+    limits = {"conflicts": Range("what hits the L1 cache", 1, 5)}
+    worse = at_worse_end(replace(site, wavefronts=10, conflicts=known, ranges=limits), relation)
+    assert (worse.conflicts, worse.wavefronts) == (conflicts, wavefronts)
 
 
 def test_a_saved_analysis_is_a_side() -> None:

@@ -260,6 +260,22 @@ def fetches(op: str, width: int) -> tuple[np.ndarray, np.ndarray]:
     return np.where(RANDOM.random((30, 32)) < 0.9, places, NOTHING), RANDOM.random((30, 32)) < 0.8
 
 
+@pytest.mark.parametrize(
+    ("op", "shares"),
+    [
+        *((f"cluster_{name}", True) for name in ("load", "store")),
+        *((f"cluster_{name}", False) for name in ("atomic", "atomic_cas", "async_store", "async_reduction")),
+        *((name, False) for name in ("async_store", "async_reduction")),
+    ],
+)
+def test_lanes_that_reach_one_word_of_another_block_share_it_or_not(op: str, shares: bool) -> None:
+    one_word, active = np.full((1, 32), 1 << 24), np.ones((1, 32), np.bool_)
+    words = np.arange(32)[None] * 4 + (1 << 24)
+    same, apart = (int(global_cost(at, 4, op, active, at, SM_90).sectors[0]) for at in (one_word, words))
+    assert operation("shared", op).shares is shares
+    assert (same <= apart) if shares else (same > apart)
+
+
 FETCHES = "fetch", "point", "point_pitched", "filtered", "filtered_pitched", "gather"
 
 
