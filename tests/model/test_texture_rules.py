@@ -235,12 +235,3 @@ def test_a_quad_asks_once_for_a_sector_and_eight_lanes_do_in_linear_memory() -> 
     assert [int(one) for one in (same.requests, same.sectors, same.tags, same.ideal_sectors)] == [8] * 4
     none = texture_access(np.zeros(32, np.int64), 4, "point", np.zeros(32, np.bool_))
     assert int(none.requests) == int(none.sectors) == 0
-
-
-@pytest.mark.parametrize(
-    ("x", "known"), [(0.5, True), (3.5, True), (0.25, False), (7.5, True), (7.75, False)]
-)
-def test_an_unknown_border_is_no_matter_where_it_has_no_weight(x: float, known: bool) -> None:
-    texture = Texture(ArrayArg((8,)), 1, memory="array", filter="linear", address="border")
-    _, found = fetched(texture, [np.full((1, 1), x, np.float32)], 0, None)
-    assert found.tolist() == [[known]]

@@ -189,6 +189,7 @@ def rewritten(saved: Path, path: Path, **changes: object) -> Path:
         ({"count": np.array([1, 2**60])}, "count is out of range"),
         ({"partner": np.full((2, 32), -2)}, "partner is out of range"),
         ({"block": np.array([0, 10**9])}, "block is out of range"),
+        ({"block": np.array([0, -1])}, "block is out of range"),
         ({"warp": np.array([0, 32], np.int32)}, "warp is out of range"),
         ({"addresses": np.full((2, 32), -128)}, "addresses is out of range"),
         ({"writers": np.array([5000], np.int32)}, "writers is out of range"),
