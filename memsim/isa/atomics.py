@@ -174,8 +174,6 @@ def spread(
     """
     element = shape.element
     places = [plus(address, i * np.dtype(element).itemsize) for i in range(shape.count)]
-    if shape.registers == 4 and shape.count == 2:
-        places = [address, plus(address, 8)]
     unknown = False if known is active else both(active, invert(known))
     while True:
         if unknown is not False:

@@ -30,6 +30,14 @@ def test_arithmetic(mode: str) -> None:
     check(uniform, lambda a, b, c: fused(a, b, c, F32, name), nan, UR5=A, UR6=B, UR7=C)
 
 
+@pytest.mark.parametrize(
+    ("name", "power"), [("D2", -1), ("D4", -2), ("D8", -3), ("M2", 1), ("M4", 2), ("M8", 3)]
+)
+def test_products_are_divided_and_multiplied_by_powers_of_two(name: str, power: int) -> None:
+    oracle = lambda a, b: fused(a, b + (power << 23), None, F32)  # noqa: E731
+    check(f"FMUL.{name} R0, R1, R2", oracle, R1=CLOSE[0], R2=CLOSE[1])
+
+
 def test_signs_and_absolute_values() -> None:
     sign = F32.sign
     oracle = lambda a, b: fused(a ^ sign, ONE, b & ~sign, F32)  # noqa: E731

@@ -82,7 +82,7 @@ def test_global_buffers_keep_clear_of_the_wrap() -> None:
     layout = SpaceLayout("global", GLOBAL_BASE)
     first = layout.place("a", WRAP // 2, 256)
     second = layout.place("b", WRAP // 2, 256)
-    assert first == GLOBAL_BASE
+    assert first == GLOBAL_BASE and CLEAR == GLOBAL_BASE % WRAP > 0
     assert second % WRAP == CLEAR and second > first  # its low words would wrap where it would have been
     most = WRAP - 2 * CLEAR  # what is larger cannot keep clear, and follows the one before
     for size, start in ((most - 256, second), (most, second), (most + 256, first + WRAP // 2)):
