@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import random
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from memsim.isa.bulk_reductions import combine, reduce, reduce_box
-from memsim.isa.memory import word_of
+from memsim.isa.memory import matrix_pieces, word_of
 from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.order.order_listener import OrderListener
@@ -433,6 +434,19 @@ def test_matrices_in_shared_memory(count: int, turned: bool) -> None:
     found = back.bytes_of("shared")
     for lane in range(8 * count):
         assert found[rows[lane] : rows[lane] + 16] == content[rows[lane] : rows[lane] + 16]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("matrix", [0, 3])
+def test_each_warp_has_matrices_of_its_own(matrix: int, turned: bool) -> None:
+    def pieces_of(address: np.ndarray) -> list[np.ndarray]:
+        machine: Any = SimpleNamespace(threads=address.shape[1])
+        return [to_array(at) for at, _ in matrix_pieces(machine, from_array(address), matrix, turned)]
+
+    address = np.random.default_rng(1).permutation(96)[None] * 16
+    alone = [pieces_of(address[:, first : first + 32]) for first in (0, 32, 64)]
+    for half, found in enumerate(pieces_of(address)):
+        assert np.array_equal(found, np.concatenate([one[half] for one in alone], axis=1))
 
 
 def test_a_matrix_of_rz_is_zeros() -> None:
