@@ -285,6 +285,8 @@ def test_constants_at_an_index() -> None:
         machine.word("R4")
     machine.run("LDC R4, c[0x3][R2]", banks={3: bank}, R2=Poison("unknown", None))
     assert machine.touched[2:] == [("lost", "constant", 4)]
+    machine.run("LDC.64 R4, c[0x3][R2]", banks={3: bank}, R2=Poison("unknown", None))
+    assert [isinstance(machine.slots[slot], Poison) for slot in (4, 5)] == [True, True]
 
 
 def test_constants_at_an_index_of_the_warp_are_no_request() -> None:

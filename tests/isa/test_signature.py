@@ -47,6 +47,10 @@ def test_other_operands_do_not_match(text: str) -> None:
         ("LDG.E.128 R8, desc[UR4][R2.64]", (8, 9, 10, 11)),
         ("MUFU.RCP R4, R5", (4,)),
         ("MUFU.NONE R4, R5", (4,)),  # a form that is not executed
+        # A lane's share of each of N columns, of a shape: 32 rows of 32 bits, 16 rows of 128 and of 256.
+        ("LDTM.x4 R4, tmem[UR4]", (4, 5, 6, 7)),
+        ("LDTM.16dp128bit R4, tmem[UR4]", (4, 5)),
+        ("LDTM.16dp256bit.x2 R4, tmem[UR4]", tuple(range(4, 12))),
     ],
 )
 def test_what_is_written(text: str, targets: tuple[int, ...]) -> None:
