@@ -26,7 +26,7 @@ from lab.hopper.hopper_launch import (
     of_request,
     sectors_of,
 )
-from memsim.isa.bulk_copy import Issue, cut
+from memsim.isa.bulk_copy import Issue, cut_at_lines
 from memsim.isa.readers import Binder
 from memsim.isa.tensor_copy import report_boxes
 from memsim.model import global_access, shared_access
@@ -96,7 +96,7 @@ def bulk(parts: Parts) -> Expected:
         if launch.kernel in ("bl", "bs", "br"):
             _, metric = _OF_ENGINE[launch.kernel[1]]
             start, place, length = (np.array([number]) for number in launch.numbers[:3])
-            starts, lengths, _ = cut(start + BASE, length, place)
+            starts, lengths, _ = cut_at_lines(start + BASE, length, place)
             yield launch, {metric: int(sectors_of(starts, lengths).sum())}
 
 

@@ -24,7 +24,7 @@ from lab.hopper.hopper_launch import (
     of_request,
 )
 from memsim.access import Stretches
-from memsim.isa.bulk_copy import Issue, between, cut, multicast
+from memsim.isa.bulk_copy import Issue, between, cut_at_lines, multicast
 from memsim.isa.tensor_copy import report_boxes
 from memsim.model.remote import remote_access
 
@@ -44,7 +44,7 @@ def multicasts(parts: Parts) -> Expected:
         yield launch, {READS: listener.sectors}
     for launch, start, place, length in _bulk(parts):
         listener, one = AddressListener(), np.zeros(1, np.int64)
-        pieces = cut(np.array([start + BASE]), np.array([length]), np.array([place]))
+        pieces = cut_at_lines(np.array([start + BASE]), np.array([length]), np.array([place]))
         multicast(listener, None, Issue(one, one, []), pieces, np.array([launch.numbers[7]]))  # type: ignore[arg-type]
         yield launch, {READS: listener.sectors}
 

@@ -23,7 +23,7 @@ from memsim.api.running import (
 )
 from memsim.job import Job
 from memsim.simt.prepared_launch import Heard, PreparedLaunch
-from memsim.trace.merge import RecordedBlocks, merge, recorded
+from memsim.trace.merge import RecordedBlocks, merge, recorded_blocks
 from memsim.trace.trace import Trace, TraceSource
 from memsim.trace.trace_data import SeenRace
 from memsim.workers import in_processes
@@ -67,7 +67,7 @@ class CutLaunch:
         blocks = np.arange(first, end) if chosen is None else chosen[first:end]
         recorder = recorder_of(self.job, apart=self.apart)
         heard, races = run_blocks(self.job, self.launch, recorder, blocks, progress, self.at_once)
-        return PartOfLaunch(recorded(recorder), heard, races)
+        return PartOfLaunch(recorded_blocks(recorder), heard, races)
 
     def together(self, parts: Sequence[PartOfLaunch]) -> Trace:
         """The trace of the launch, from all of its parts in order."""

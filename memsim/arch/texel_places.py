@@ -23,7 +23,7 @@ _SECONDS = sum(BITS)
 NUMBERS = 1 << _SECONDS + _SECOND_BITS * len(BITS)
 
 
-def packed(first: Sequence[np.ndarray | int], second: Sequence[np.ndarray | int]) -> np.ndarray:
+def pack_texels(first: Sequence[np.ndarray | int], second: Sequence[np.ndarray | int]) -> np.ndarray:
     """The number of each lane. first: its texel along x, y and z. second: NONE, NEXT or FIRST along each."""
     number: np.ndarray = np.zeros((1, 1), np.int64)
     at = 0

@@ -28,7 +28,7 @@ class RenamedOp(NamedTuple):
     back: Mapping[int, int]
 
 
-def renamed(op: Op) -> RenamedOp | None:
+def representative_of(op: Op) -> RenamedOp | None:
     """The instruction that stands for all that are like this one; None if it does more than its text says."""
     guard = op.text[: op.text.index(" ") + 1] if op.text.startswith("@") else ""
     plain = op.text.removeprefix(guard)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.interpreter.alike_instructions import renamed, with_registers
+from memsim.interpreter.alike_instructions import representative_of, with_registers
 from memsim.interpreter.control_operations import lower_control
 from memsim.interpreter.lane_operations import lower_lanes
 from memsim.interpreter.lowered_op import Goto, LoweredOp, NotLowered, OfThreads
@@ -241,7 +241,7 @@ class LoweredKernel:
 
     def _as_alike(self, op: Op) -> tuple[Answers, LoweredInstruction] | None:
         """As one of any kernel that differs in its registers alone; None if none is of use."""
-        other = renamed(op)
+        other = representative_of(op)
         if other is None:
             return None
         if len(_ALIKE) > MOST_ALIKE:
@@ -262,8 +262,8 @@ class LoweredKernel:
     def _made(self, op: Op, binder: Binder) -> LoweredInstruction:
         code = self.code
         made = lowered(LoweredOp(op, binder, code.program.predicates, code.dataflow.meeting, self.has_clock))
-        whole = packed(without_copies(made, self.names.words))
-        return LoweredInstruction(packed(made), whole, not binder.asked)
+        whole = reuse_scratch(without_copies(made, self.names.words))
+        return LoweredInstruction(reuse_scratch(made), whole, not binder.asked)
 
     def _assemble(self, instructions: list[LoweredInstruction]) -> None:
         ends = self.code.dataflow.basic_blocks
@@ -412,7 +412,7 @@ def without_copies(operations: list[VectorOperation], words: set[str]) -> list[V
     return [one for at, one in enumerate(found) if at not in left_out]
 
 
-def packed(operations: list[VectorOperation]) -> list[VectorOperation]:
+def reuse_scratch(operations: list[VectorOperation]) -> list[VectorOperation]:
     """The operations with few scratch vectors: one is used again behind its last use.
 
     Raises:

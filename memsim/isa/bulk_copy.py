@@ -206,7 +206,7 @@ def targets(
             yield (chosen, *machine.in_cluster(issue.block[chosen], address))
 
 
-def cut(
+def cut_at_lines(
     start: np.ndarray, length: np.ndarray, place: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Copies [m] split at 128-byte lines of shared memory: (start, length, index of the copy) [k].
@@ -235,7 +235,7 @@ def multicast(
     An H200 cuts them at lines of global memory as well.
     """
     start, length, whose = pieces
-    start, length, piece = cut(start, length, start)
+    start, length, piece = cut_at_lines(start, length, start)
     whose = whose[piece]
     received = np.repeat(np.arange(len(start)), np.bitwise_count(ranks)[whose])
     sent = Stretches(issue.block[whose], start, length, issue.warp[whose])
@@ -248,8 +248,8 @@ def between(
     """Copies [m] inside shared memory, split at 128-byte lines of both sides: (start at the destination,
     length, index of the copy) [k]. Each piece counts its sectors there, as on an H200.
     """
-    starts, lengths, whose = cut(source, length, to)
-    there, lengths, piece = cut(to[whose] + starts - source[whose], lengths, starts)
+    starts, lengths, whose = cut_at_lines(source, length, to)
+    there, lengths, piece = cut_at_lines(to[whose] + starts - source[whose], lengths, starts)
     return there, lengths, whose[piece]
 
 
@@ -287,7 +287,7 @@ def copy_to_shared(form: BoundForm, to: int, of: int, count: int) -> Run:
         read = Stretches(issue.block, source, length, issue.warp)
         machine.check_copies(op, "global", UNIT, read)
         machine.order.bulk_global(op.index, "bulk_load", read)
-        starts, lengths, whose = cut(source, length, place)
+        starts, lengths, whose = cut_at_lines(source, length, place)
         if ranks is None:
             pieces = Stretches(issue.block[whose], starts, lengths, issue.warp[whose])
             machine.stretches(op, "bulk_load", "global", pieces)
@@ -327,7 +327,7 @@ def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touche
             at, rows, owners = wide(first, second), np.zeros_like(issue.block), issue.block
             written = Stretches(owners, at, length, issue.warp)
             machine.order.bulk_global(op.index, access, written)
-            starts, lengths, whose = cut(at, length, place)
+            starts, lengths, whose = cut_at_lines(at, length, place)
         else:
             rows, at = machine.in_cluster(issue.block, first)
             starts, lengths, whose = between(source, at, length)

@@ -60,7 +60,7 @@ def integral(form: BoundForm) -> Callable[[Array], Array]:
     return next((_INTEGRAL[name] for name in form.modifiers if name in _INTEGRAL), np.rint)
 
 
-def written(array: Array, name: str, mode: str) -> Value | tuple[Value, Value]:
+def convert_to_registers(array: Array, name: str, mode: str) -> Value | tuple[Value, Value]:
     """float64 numbers converted to another type, as a register or a pair."""
     if name == "F64":
         return from_double(array)
@@ -93,11 +93,11 @@ def int_to_float(form: BoundForm, read: IntReader) -> Compute:
             array = to_array(value) if signed else u64(to_array(value))
         else:
             array = to_array(value if signed else unsigned(value, bits))
-            return written(array.astype(np.float64), to, mode)  # exact
+            return convert_to_registers(array.astype(np.float64), to, mode)  # exact
         total, error = integer_sum(array)
         if to == "F64":
             return from_double(total if mode == "rn" else round_directed(total, error, mode))
-        return written(to_odd(total, error), to, mode)
+        return convert_to_registers(to_odd(total, error), to, mode)
 
     return compute
 
@@ -137,7 +137,7 @@ def float_to_float(form: BoundForm, source: Callable[[Registers], Any]) -> Compu
         return lambda r: half_of_double(read(r), mode)
     if (to, of) == ("F32", "F64"):  # NaN keeps its upper bits here, too
         return lambda r: narrow(read(r), np.float32, mode)
-    return lambda r: written(read(r), to, mode)
+    return lambda r: convert_to_registers(read(r), to, mode)
 
 
 def half_of_double(array: Array, mode: str) -> Int:
@@ -151,7 +151,7 @@ def half_of_double(array: Array, mode: str) -> Int:
 @executes("FRND", _converts, " ".join((*_FLOATS, *_INTEGRAL, "FTZ")), traits={"": Trait.MONOTONE})
 def rounded_to_integral(form: BoundForm, source: Callable[[Registers], Any]) -> Compute:
     to, read, rounded = types(form)[0], reader(form, source), integral(form)
-    return lambda r: written(rounded(read(r)), to, "rn")
+    return lambda r: convert_to_registers(rounded(read(r)), to, "rn")
 
 
 @executes("F2FP.TF32.F32.PACK_B", "W <- F", "RZ")

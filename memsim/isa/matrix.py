@@ -24,7 +24,7 @@ from memsim.isa.memory_access import consecutive_slots
 from memsim.isa.number_formats import NAN, bits_of_type, from_double, half_bits, numbers_of, pack_fields
 from memsim.isa.op import Effect, Form, Register, Unsupported, operand_of_kind, require
 from memsim.isa.readers import IntReader, Registers
-from memsim.state.partial import NEVER_WRITTEN, Partial, known_in, split
+from memsim.state.partial import NEVER_WRITTEN, Partial, known_in, split_partial
 from memsim.state.poison import Poison
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import fit, from_array, ints, to_array
@@ -77,7 +77,7 @@ class FragmentLayout:
     def finished(self, product: Array) -> Array:
         """Numbers of a product as its type has them, before they are rounded to it."""
         if self.result == "F32":
-            return cut(product)
+            return truncate_to_bits(product)
         return np.clip(product, -(2.0**31), 2.0**31 - 1) if self.saturates else product
 
 
@@ -128,7 +128,7 @@ def build_product(form: BoundForm, *operands: Register) -> Compute:
             matrix(read(r, warps), place, shape) for read, place, shape in zip(readers, places, shapes)
         )
         rows, columns = layout.place_c
-        return written(layout.finished(multiply(a, b, c))[..., rows, columns], layout.result)
+        return fragment_registers(layout.finished(multiply(a, b, c))[..., rows, columns], layout.result)
 
     return compute
 
@@ -180,7 +180,7 @@ def _range(array: Array) -> tuple[int, int]:
     return int(exponent.max()) - 1, int(lowest.min())
 
 
-def cut(array: Array, bits: int = 24) -> Array:
+def truncate_to_bits(array: Array, bits: int = 24) -> Array:
     """Truncated to so many bits."""
     fraction, exponent = np.frexp(array)
     found: Array = np.ldexp(np.trunc(np.ldexp(fraction, bits)), exponent - bits)
@@ -217,7 +217,7 @@ def elements(operand: Any, count: int, name: str) -> Callable[[Registers, Warps]
     return read
 
 
-def written(found: Array, name: str) -> tuple[Any, ...]:
+def fragment_registers(found: Array, name: str) -> tuple[Any, ...]:
     """A lane's numbers (rows, warps, 32, n) as registers."""
     return as_words([flat(np.ascontiguousarray(found[..., i])) for i in range(found.shape[-1])], name)
 
@@ -294,14 +294,14 @@ def with_zeros(registers: Registers, slots: Iterable[int]) -> Registers:
     """The registers, with 0 where one of these is unknown."""
     found = list(registers)
     for slot in slots:
-        value, known, _ = split(found[slot])
+        value, known, _ = split_partial(found[slot])
         found[slot] = 0 if known is False else value
     return found
 
 
 def unknown_numbers(registers: Registers, slots: Sequence[int | None], numbers: int, warps: Warps) -> Array:
     """Which of a fragment's numbers are unknown, bool (rows, warps, 32, numbers per lane)."""
-    known = (by_warp(to_bools(slot is None or split(registers[slot])[1]), warps) for slot in slots)
+    known = (by_warp(to_bools(slot is None or split_partial(registers[slot])[1]), warps) for slot in slots)
     return _in_each(~np.stack(np.broadcast_arrays(*known), axis=-1), numbers)
 
 
@@ -309,7 +309,7 @@ def results_known(
     results: Sequence[Any], unknown: Array, registers: Registers, slots: Iterable[int]
 ) -> tuple[Any, ...]:
     """The results' registers, known where their numbers are; `slots`: the first one's reason is told."""
-    poison = next((why for slot in slots if (why := split(registers[slot])[2])), NEVER_WRITTEN)
+    poison = next((why for slot in slots if (why := split_partial(registers[slot])[2])), NEVER_WRITTEN)
     lost = _in_each(unknown, len(results))
     return tuple(
         known_in(from_bools(~flat(lost[..., i])), result, poison) for i, result in enumerate(results)

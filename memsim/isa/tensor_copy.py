@@ -26,7 +26,7 @@ from memsim.isa.bulk_copy import (
     UNIT,
     Issue,
     copies,
-    cut,
+    cut_at_lines,
     deliver,
     dimensions,
     move,
@@ -210,13 +210,13 @@ def report_boxes(
         some = last > first
         whole = np.where(some, np.minimum(-(-last // UNIT) * UNIT, width) if loads else last, first)
         rows = int(places[i]) + np.arange(len(begins)) * one.pitch
-        inside = cut(begins, whole - first, rows + first)
+        inside = cut_at_lines(begins, whole - first, rows + first)
         pieces = [inside[:2]]
         if loads:
             origin = -(-one.base // LINE) * LINE
             before, after = np.where(some, first, 0), np.where(some, whole, 0)
             for left, right in ((np.zeros_like(before), before), (after, np.full_like(after, width))):
-                there, length, _ = cut(rows + left, right - left, rows + left)
+                there, length, _ = cut_at_lines(rows + left, right - left, rows + left)
                 filled = np.where(length > 0, np.maximum(length, least - there % SECTOR), 0)
                 pieces.append((origin + there % SECTOR, filled))
         for start, length in pieces:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.arch.texel_places import FIRST, NEXT, NONE, NOTHING, packed
+from memsim.arch.texel_places import FIRST, NEXT, NONE, NOTHING, pack_texels
 from memsim.argument_types import Texture
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, executes
@@ -75,7 +75,7 @@ def texels_at_coordinates(
     first, second = first + [0] * missing, second + [NONE] * missing
     if texture.layered:
         first[2] = np.clip(layer, 0, texture.layers - 1)
-    return Touched(packed(first, second), inside, doubtful)
+    return Touched(pack_texels(first, second), inside, doubtful)
 
 
 def _axis(texture: Texture, at: np.ndarray, extent: int, gathers: bool) -> _Axis:

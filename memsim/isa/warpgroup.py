@@ -24,7 +24,15 @@ from memsim.errors import MemsimError
 from memsim.isa.bulk_copy import Issue, issue_of_warps
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.machine_protocol import MemoryMachine
-from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
+from memsim.isa.matrix import (
+    elements,
+    fragment_registers,
+    integer_product,
+    matrix,
+    places,
+    tensor_product,
+    truncate_to_bits,
+)
 from memsim.isa.memory_access import Run
 from memsim.isa.number_formats import bits_of_type, numbers_of
 from memsim.isa.op import Effect, Form, Register, Special, Unsupported, operand_of_kind, require
@@ -270,7 +278,7 @@ class Product:
             some = slice(start, start + AT_ONCE)
             sums = self._sums(np.stack(left[some]), np.stack(right[some]), addends[some])
             results[issue.block[some], issue.warp[some]] = sums[:, row, column]
-        return written(results, shape.result)
+        return fragment_registers(results, shape.result)
 
     def _first(self, machine: MemoryMachine, op: Op, issue: Issue) -> Callable[[int], Array]:
         """Returns A of each warp, 16 x k."""
@@ -305,7 +313,7 @@ class Product:
         least = (_LEAST[self.shape.a], _LEAST[self.shape.b], _LEAST[self.shape.result])
         total = tensor_product(a, b, c, kept, least)
         if self.shape.result == "F32":
-            return cut(total, rounded)
+            return truncate_to_bits(total, rounded)
         return total.astype(np.float16).astype(np.float64) + 0.0  # a result rounded to zero is +0
 
 

@@ -59,7 +59,7 @@ RETURN_PC_HALVES = ("Rpc.LO", "Rpc.HI")
 _FLOATS = {"INF": math.inf, "QNAN": math.nan, "SNAN": math.nan}
 
 
-def split(text: str) -> list[str]:
+def split_operands(text: str) -> list[str]:
     """Split operands at commas; there are none inside brackets."""
     return [part.strip() for part in text.split(",")] if text else []
 
@@ -269,7 +269,7 @@ def parse_form(text: str) -> Form:
         register = parse_operand(match[1])
         assert register is not None
         return Form(opcode, tuple(modifiers), (register, Immediate(int(match[2], 16)), *targets))
-    pieces = [piece for part in split(rest) for piece in _split_label(part)]
+    pieces = [piece for part in split_operands(rest) for piece in _split_label(part)]
     operands: list[Operand] = []
     for piece in pieces:
         operand = parse_operand(piece)

@@ -237,7 +237,7 @@ def _is_zero(operand: Operand | None) -> bool:
 
 def _copied(op: Op, words: PlacedOperands) -> Results:
     """The results of an instruction that reads nothing but one predicate: a copy of a carry is that carry."""
-    form, operands = renamed(op)
+    form, operands = with_numbered_registers(op)
     kinds = [token.kind for token, one in op.meaning.results if one is not None]
     if len(operands) != 1 or min(operands) < PREDICATE or set(kinds) != {"P"}:
         return []
@@ -277,7 +277,7 @@ class Influence:
 
 def _computed(op: Op, words: PlacedOperands) -> Results:
     """The results of arithmetic; none if it is not told how they depend on what is read."""
-    form, operands = renamed(op)
+    form, operands = with_numbered_registers(op)
     values = {slot: words.word(operand, more) for slot, (operand, more) in operands.items()}
     placed = [(slot, getattr(value, "known", 0)) for slot, value in values.items() if value is not None]
     influences = _influences(form, tuple(values), tuple(placed))
@@ -308,7 +308,7 @@ def _result(influence: Influence, values: Mapping[int, Value]) -> Value:
     return upper_part(carried, total) if carried else total
 
 
-def renamed(op: Op) -> tuple[Form, dict[int, tuple[Operand, int]]]:
+def with_numbered_registers(op: Op) -> tuple[Form, dict[int, tuple[Operand, int]]]:
     """The form with its n-th source from register 4n on, or in predicate register n; by slot, which word of
     which operand is there.
 

@@ -25,7 +25,7 @@ from memsim.isa.signature import span_of
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.exact_functions import readers_of
-from memsim.simt.placed_arithmetic import ALL_BITS, bits_changed, renamed
+from memsim.simt.placed_arithmetic import ALL_BITS, bits_changed, with_numbered_registers
 
 ZERO = Register(None)
 #: The bytes of a register that are its upper half.
@@ -160,7 +160,7 @@ def _use(reader: Op, slot: int) -> _Use:
     sources, targets = [one for _, one in reader.meaning.sources], reader.meaning.targets
     if MOVES.isdisjoint(reader.traits) or not all(map(_is_number, sources[1:2])):
         return ALL_USED
-    form, words = renamed(reader)
+    form, words = with_numbered_registers(reader)
     own = tuple(at for at, (operand, _) in words.items() if getattr(operand, "slot", None) == slot)
     changed = bits_changed(form, tuple(words), own)
     if Trait.TESTS in reader.traits:

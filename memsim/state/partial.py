@@ -58,8 +58,8 @@ def merge_lanes(where: bool | Part, new: Value, old: Value) -> Value:
         return new
     if where is False or new is old:
         return old
-    new_value, new_known, new_poison = split(new)
-    old_value, old_known, old_poison = split(old)
+    new_value, new_known, new_poison = split_partial(new)
+    old_value, old_known, old_poison = split_partial(old)
     value: Value
     if new_known is True and old_known is True:
         value = choose(where, new_value, old_value)
@@ -81,7 +81,7 @@ def known_in(known: bool | Part, value: Value, poison: Poison) -> Value:
     return poison if known is False else Partial(value, known, poison)
 
 
-def split(value: Value) -> tuple[Value, bool | Part, Poison | None]:
+def split_partial(value: Value) -> tuple[Value, bool | Part, Poison | None]:
     """(a register's value, where it is known, why it is unknown elsewhere)."""
     if isinstance(value, Partial):
         return value.value, value.known, value.poison
@@ -94,7 +94,7 @@ def split(value: Value) -> tuple[Value, bool | Part, Poison | None]:
 
 def known_bits(value: Value, lanes: bool | Part) -> np.ndarray | None:
     """A register read as an integer in some lanes, in its smallest shape; None if it is unknown in one."""
-    value, known, _ = split(value)
+    value, known, _ = split_partial(value)
     return to_array(ints(value)) if covers(known, lanes) and value is not None else None
 
 

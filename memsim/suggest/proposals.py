@@ -279,7 +279,7 @@ class Split:
     extra: int
 
 
-def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
+def best_split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
     """The best layout with narrow accesses, if it takes fewer than `best` wavefronts."""
     wide = [number for number in tile.sites if analysis.sites[number].width > WORD]
     if not wide or any(analysis.sites[number].op not in ("load", "store") for number in wide):

@@ -18,7 +18,7 @@ from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, field
 from memsim.suggest.halos import halos
 from memsim.suggest.numbered import numbered
 from memsim.suggest.privatised import privatised
-from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
+from memsim.suggest.proposals import Advice, Proposal, Split, advise, best_split
 from memsim.suggest.prove import MOST_TRIES, Proof, integer_arguments, macros_of, prove, prove_best, source_of
 from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
 from memsim.suggest.records import records_of_threads
@@ -264,7 +264,7 @@ def _splits(analysis: Analysis, advice: Iterable[Advice]) -> Iterator[Split]:
         best = entry.proposals[0].cost.most if entry.proposals else entry.wavefronts
         ideal = sum(analysis.sites[number].ideal_wavefronts or 0 for number in entry.tile.sites)
         if entry.conflicts and not entry.why_not and best > ideal:
-            found = split(analysis, entry.tile, best)
+            found = best_split(analysis, entry.tile, best)
             if found is not None:
                 yield found
 

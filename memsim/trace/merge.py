@@ -44,7 +44,7 @@ class RecordedBlocks:
     sectors: MarkedSectors
 
 
-def recorded(recorder: Recorder) -> RecordedBlocks:
+def recorded_blocks(recorder: Recorder) -> RecordedBlocks:
     """What a recorder has recorded, once its blocks have ended."""
     recorder.forget()
     return RecordedBlocks(

@@ -8,7 +8,7 @@ import pytest
 from memsim.api.running import prepared_launch
 from memsim.driver.native_build import libraries
 from memsim.interpreter import lowered_kernel
-from memsim.interpreter.alike_instructions import renamed
+from memsim.interpreter.alike_instructions import representative_of
 from memsim.interpreter.lowered_kernel import LoweredKernel
 from memsim.interpreter.native_launch import NativeInterpreter
 from memsim.kernels import catalog
@@ -22,7 +22,7 @@ __all__ = ["pytestmark"]
 def standing_for(text: str) -> str | None:
     """The text of the instruction that stands for one."""
     op = decode(listing(f"{text}\nEXIT")).ops[0]
-    found = renamed(op)
+    found = representative_of(op)
     return None if found is None else found.op.text
 
 

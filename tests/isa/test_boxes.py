@@ -11,7 +11,7 @@ import pytest
 
 from memsim.access import Stretches
 from memsim.errors import MemsimError
-from memsim.isa.bulk_copy import Issue, between, cut, dimensions, multicast, targets, wide
+from memsim.isa.bulk_copy import Issue, between, cut_at_lines, dimensions, multicast, targets, wide
 from memsim.isa.mbarrier import MbarrierLanes
 from memsim.isa.op import Form, Unsupported
 from memsim.isa.tensor_copy import _of_tensors, box_places, load_box, report_boxes, store_box
@@ -102,7 +102,7 @@ COPIES = [(64, 16, 0), (0, 128, 128), (32, 128, 144), (1000, 400, 112), (7, 128,
 
 
 def test_copies_end_at_lines_of_shared_memory() -> None:
-    found = list(zip(*(column.tolist() for column in cut(*columns(COPIES)))))
+    found = list(zip(*(column.tolist() for column in cut_at_lines(*columns(COPIES)))))
     assert found == [piece for copy, one in enumerate(COPIES) for piece in pieces_of(*one, copy)]
 
 

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from memsim.state.partial import split
+from memsim.state.partial import split_partial
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
@@ -55,7 +55,7 @@ def test_shuffles(mode: str, clamp: int) -> None:
         {"R1": value(VALUES), "R2": value(by), "R3": value(clamps)},
         lanes(),
     )
-    moved, known, _ = split(moved)
+    moved, known, _ = split_partial(moved)
     for lane, (holds, found) in enumerate(zip(bools(answer), flat(moved))):
         here, segment, limit = lane % 32, clamp >> 8 & 31, clamp & 31
         most = (here & segment) | (limit & ~segment)
@@ -82,7 +82,7 @@ def test_shuffles_by_constants_are_those_by_registers(mode: str, amount: int, cl
     answer, moved = compute(f"SHFL.{mode} P0, R0, R1, {amount:#x}, {clamp:#x}", given, lanes())
     expected, by_registers = compute(f"SHFL.{mode} P0, R0, R1, R2, R3", given, lanes())
     assert bools(answer) == bools(expected)
-    assert flat(split(moved)[0]) == flat(split(by_registers)[0])
+    assert flat(split_partial(moved)[0]) == flat(split_partial(by_registers)[0])
 
 
 def summed(numbers: np.ndarray, operation: str = "FADD R2, R1, R0") -> np.ndarray:

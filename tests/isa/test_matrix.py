@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.state.partial import Partial, split
+from memsim.state.partial import Partial, split_partial
 from memsim.state.poison import Poison
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import choose, from_array, ints, to_array
@@ -60,7 +60,7 @@ def known_words(name: str, values: dict[str, Any]) -> list[list[int | None]]:
     sides = (".ROW", ".COL") if name.startswith("IMMA") else ("", "")
     found = []
     for word in compute(f"{name} R0, R32{sides[0]}, R64{sides[1]}, R96", values, Lanes(32)):
-        value, known, _ = split(word)
+        value, known, _ = split_partial(word)
         lanes = np.broadcast_to(to_bools(known), (1, 32))[0].tolist()
         array = [0] * 32 if value is None else np.broadcast_to(to_array(ints(value)), (1, 32))[0].tolist()
         found.append([number if sure else None for number, sure in zip(array, lanes)])

@@ -21,7 +21,7 @@ from memsim.order.order_listener import OrderListener
 from memsim.sass.decode import meaning_of_text, parse_operand
 from memsim.simt.launch_places import LoadedValues
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, SpaceLayout
-from memsim.state.partial import merge_lanes, split
+from memsim.state.partial import merge_lanes, split_partial
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
@@ -469,7 +469,7 @@ def test_a_matrix_is_unknown_only_in_the_lanes_whose_bytes_are() -> None:
     )
     machine.run("LDSM.16.M88.2 R4, [R2]", R2=each(rows))
     assert machine.word("R4") == whole.word("R4")
-    value, known, reason = split(machine.slots[5])
+    value, known, reason = split_partial(machine.slots[5])
     assert reason is not None and reason.reason == "never written"
     assert np.flatnonzero(~to_bools(known)[0]).tolist() == [4 * 3 + 1]
     found = to_array(ints(value))[0]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.arch import ARCHS, SM_90, Arch
-from memsim.arch.texel_places import FIRST, NEXT, NONE, NOTHING, packed
+from memsim.arch.texel_places import FIRST, NEXT, NONE, NOTHING, pack_texels
 from memsim.model.alike import active_lanes
 from memsim.model.checked_requests import distinct, equal, first, lane_words, together
 from memsim.model.choice import fewest_sectors, global_cost, group_wavefronts, why_no_cost
@@ -256,7 +256,7 @@ def fetches(op: str, width: int) -> tuple[np.ndarray, np.ndarray]:
     else:
         firsts = [RANDOM.integers(0, most, (30, 32)) for most in (9, 7, 3)]
         kinds = [NONE, NEXT, FIRST] if op.startswith("filtered") else [NONE]
-        places = packed(firsts, [RANDOM.choice(kinds, (30, 32)) for _ in firsts])
+        places = pack_texels(firsts, [RANDOM.choice(kinds, (30, 32)) for _ in firsts])
     return np.where(RANDOM.random((30, 32)) < 0.9, places, NOTHING), RANDOM.random((30, 32)) < 0.8
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api.running import run, trace
-from memsim.arch.texel_places import BITS, FIRST, NEXT, NONE, NUMBERS, packed
+from memsim.arch.texel_places import BITS, FIRST, NEXT, NONE, NUMBERS, pack_texels
 from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
@@ -133,9 +133,10 @@ def test_a_coordinate_that_wraps_touches_the_first_texel_too() -> None:
     )
     (row,) = [i for i, site in enumerate(found.sites) if site.space == "texture"]
     assert np.array_equal(
-        found.addresses[found.site == row][0], packed((63, np.arange(32) // 8, 0), (FIRST, NONE, NONE))[0]
+        found.addresses[found.site == row][0],
+        pack_texels((63, np.arange(32) // 8, 0), (FIRST, NONE, NONE))[0],
     )
-    assert packed((1, 0, 0), (NEXT, 0, 0))[0, 0] > 1
+    assert pack_texels((1, 0, 0), (NEXT, 0, 0))[0, 0] > 1
 
 
 def test_an_edge_that_rounding_decides_is_not_analyzed() -> None:
@@ -241,7 +242,7 @@ def test_requests_that_differ_in_the_second_row_alone_are_counted_apart(
         found = fetch(analysis(k, texture, where=np.full(8, times, np.int32)))
         assert found.sectors == sum(sectors[:times])
         assert found.unresolved is None
-    most = packed([2**bits - 1 for bits in BITS], (FIRST, FIRST, FIRST))
+    most = pack_texels([2**bits - 1 for bits in BITS], (FIRST, FIRST, FIRST))
     assert NUMBERS // 2 <= most < NUMBERS
 
 
@@ -257,7 +258,7 @@ extern "C" __global__ void k(cudaTextureObject_t image, float *out, int n) {
     given = [Texture(ArrayArg((64, 64))), ArrayArg((32,)), 200]
     found = analyze_trace(trace(machine_kernel(text), 1, 32, given))
     i, lane = np.arange(200)[:, None], np.arange(32)
-    places = packed((lane * i % 61, i % 64, 0), (0, 0, 0))
+    places = pack_texels((lane * i % 61, i % 64, 0), (0, 0, 0))
     cost = texture_access(places, 4, "point")
     assert (fetch(found).sectors, fetch(found).lines) == (cost.sectors.sum(), cost.tags.sum())
 

@@ -16,7 +16,7 @@ from memsim.state.partial import (
     merge_lanes,
     on_known_lanes,
     or_zero,
-    split,
+    split_partial,
     where_known,
 )
 from memsim.state.parts import Part
@@ -50,11 +50,11 @@ def test_merged_lanes() -> None:
 
 def test_what_is_known_of_a_register() -> None:
     partial = Partial(5, LOW, WHY)
-    assert split(partial) == (5, LOW, WHY)
+    assert split_partial(partial) == (5, LOW, WHY)
     assert (
-        split(WHY) == (None, False, WHY)
-        and split(None) == (None, False, None)
-        and split(4) == (4, True, None)
+        split_partial(WHY) == (None, False, WHY)
+        and split_partial(None) == (None, False, None)
+        and split_partial(4) == (4, True, None)
     )
     assert known_in(True, 5, WHY) == 5 and known_in(False, 5, WHY) is WHY
     assert or_zero(None) == 0 and or_zero(7) == 7 and or_zero(partial) is partial

@@ -12,7 +12,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.launch import Launch
 from memsim.suggest import Suggestions, suggest
 from memsim.suggest.global_accesses import fields, first_block
-from memsim.suggest.proposals import split
+from memsim.suggest.proposals import best_split
 from memsim.suggest.tiles import tiles
 from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import BLOCK_TRANSPOSE, Case, analyzed
@@ -79,7 +79,7 @@ extern "C" __global__ void k(const float4 *in, float4 *out) {
 }
 """
     analysis = analyzed(Case(text, (64,), FLOATS).job(tmp_path))
-    found = [split(analysis, tile, 1000) for tile in tiles(analysis)]
+    found = [best_split(analysis, tile, 1000) for tile in tiles(analysis)]
     assert {one.tile.size for one in found if one is not None} == {64 * 16, 256 * 16}
 
 

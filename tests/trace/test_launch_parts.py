@@ -19,7 +19,7 @@ from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.sanitizer.first_races import LIMIT
 from memsim.trace import record, site_records
-from memsim.trace.merge import RecordedBlocks, merge, recorded
+from memsim.trace.merge import RecordedBlocks, merge, recorded_blocks
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
@@ -116,7 +116,7 @@ def test_what_parts_say_of_a_launch_is_put_together() -> None:
         recorder.uncertain_reasons.add(f"reason {number}")
         recorder.uncounted_requests["surface request"] += number
         recorder.writers.threads = np.array([number], np.int32)
-        return recorded(recorder)
+        return recorded_blocks(recorder)
 
     whole = Recorder()
     merge(whole, [part(1), part(2), part(4)])
