@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from fractions import Fraction
 
 import pytest
@@ -203,6 +204,34 @@ def test_tf32() -> None:
 
     halfway = [0x3F801000, 0x3F803000, 0xBF801000, 0x3F800FFF]
     check("F2FP.TF32.F32.PACK_B R0, R1", oracle, R1=NUMBERS + halfway)
+
+
+@pytest.mark.parametrize(("kind", "least", "most"), [("S8", -128, 127), ("U8", 0, 255)])
+def test_two_bytes_of_integers(kind: str, least: int, most: int) -> None:
+    numbers = [
+        -1e9,
+        -1000.0,
+        -129.0,
+        -128.0,
+        -127.4,
+        -1.6,
+        0.4,
+        126.7,
+        127.0,
+        128.0,
+        254.7,
+        255.0,
+        256.0,
+        1e9,
+    ]
+    given = [struct.unpack("<I", struct.pack("<f", number))[0] for number in numbers * 2]
+
+    def at_least_and_at_most(bits: int) -> int:
+        (number,) = struct.unpack("<f", struct.pack("<I", bits))
+        return min(max(round(number), least), most) & 0xFF
+
+    packed = lambda a, b: at_least_and_at_most(a) << 8 | at_least_and_at_most(b)  # noqa: E731
+    check(f"F2IP.{kind}.F32.NTZ R0, R1, R2, RZ", packed, R1=given, R2=given[::-1])
 
 
 def byte(value: object, exponent: int, mantissa: int, largest: int, sign: int) -> int:

@@ -157,6 +157,7 @@ def test_predicates_in_registers() -> None:
         return (a & ~(0x5 << 8)) | (p << 8) | (q << 10)
 
     check("P2R R0.B1, PR, R1, 0x5", packed, R1=A, P0=P, P2=Q)
+    check("UP2UR UR4.B1, UPR, UR5, 0x5", packed, UR5=A, UP0=P, UP2=Q)
     assert compute("R2P PR, R1, 0x0", {"R1": 5}) == []
     check("R2P PR, R1.B2, 0x3", lambda a: (bool(a >> 16 & 1), bool(a >> 17 & 1)), R1=A)
 
