@@ -154,6 +154,13 @@ def test_sums_of_integers_saturate(a: int, c: int, sum_of_16: int) -> None:
     assert {int(value) for word in found for value in to_array(ints(word)).flat} == {sum_of_16}
 
 
+def test_a_matrix_of_rz_is_zeros() -> None:
+    values = dict.fromkeys(("R32", "R33", "R64"), 0x01010101)
+    for b, sum_of_16 in (("R64.COL", 16), ("RZ.COL", 0)):
+        found = compute(f"IMMA.16816.S8.S8 R0, R32.ROW, {b}, RZ", values, Lanes(32))
+        assert {int(value) for word in found for value in to_array(ints(word)).flat} == {sum_of_16}
+
+
 def test_a_matrix_is_transposed() -> None:
     given = words(32, 70)
     value = from_array(np.array([[signed(word) for word in given]], np.int64))

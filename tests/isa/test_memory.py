@@ -15,7 +15,7 @@ import pytest
 
 from memsim.isa.bulk_reductions import combine, reduce, reduce_box
 from memsim.isa.memory import matrix_pieces, word_of
-from memsim.isa.op import SLOTS, Predicate, Register
+from memsim.isa.op import PREDICATE, SLOTS, UNIFORM, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.order.order_listener import OrderListener
 from memsim.sass.decode import meaning_of_text, parse_operand
@@ -574,6 +574,13 @@ def test_a_generic_atomic_in_shared_memory_may_only_begin_a_loop(
     low, high = pointers([16 * lane for lane in range(LANES)], SHARED_BASE)
     text = f"ATOM.E.{operation}.STRONG.GPU {answer}, R4, [R2], R8"
     assert machine.run(text, R2=low, R3=high, R8=7).touched[-1] == (made, "shared", 4)
+
+
+def test_tensor_memory_is_allocated_from_the_first_column_on() -> None:
+    machine = Machine().run("UTCATOMSWS.FIND_AND_SET.ALIGN UP1, UR4, UR5", UR5=1)
+    assert machine.slots[PREDICATE + 9] is True and machine.slots[UNIFORM + 4] == 0
+    machine.run("LDTM.x2 R8, tmem[UR4]")
+    assert [isinstance(machine.slots[slot], Poison) for slot in (8, 9)] == [True, True]
 
 
 def test_compare_and_swap() -> None:
