@@ -90,13 +90,12 @@ class SwappedWords:
 
     def __init__(self) -> None:
         self.meet = False
-        self.parted = False
-        self.owner: np.ndarray = np.zeros((0, 0), np.int32)
+        self.start_chunk(np.zeros((0, 1), np.int64))
 
     def start_chunk(self, first: np.ndarray) -> None:
         """first: as of a `Chunk`. Of blocks whose warps are rows of their own, any two may meet."""
         self.parted = bool(first.any())
-        self.owner = np.full((len(first), 0), -1, np.int32)
+        self.owner: np.ndarray = np.full((len(first), 0), -1, np.int32)
 
     def update(self, address: int | Sum, width: int, active: Mask, threads: int) -> None:
         """Of the `threads` threads of each block, those that are `active` update `width` bytes each."""

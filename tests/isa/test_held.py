@@ -67,7 +67,10 @@ def test_each_lane_gets_what_a_thread_alone_gets(text: str) -> None:
         read = sorted({*read, *range(PREDICATE, BARRIER)})
     values = values_of(read)
     alone = [
-        [one.reshape(()).item() for one in results(made, {s: one_for_all(v[lane]) for s, v in values.items()})]
+        [
+            one.reshape(()).item()
+            for one in results(made, {s: one_for_all(v[lane]) for s, v in values.items()})
+        ]
         for lane in range(LANES)
     ]
     for how, shape in SHAPES.items():

@@ -105,7 +105,7 @@ def test_keys_of_executions() -> None:
     others: list[int | Sum] = [Sum(6, u=U, v=V), Sum(5, v=V), Sum(5, u=U), Sum(5, u=V, v=V), Sum(5, f=V), 5]
     keys = {identity(one, threads, 128) for one in [address, *others]}
     assert len(keys) == 7 and len({identity(5, active, 128) for active in (True, False, threads)}) == 3
-    assert identity(133, True, 128) == identity(5, True, 128)
+    assert identity(133, True, 128) == identity(5, True, 128) == (5, 0, 0, 0, -1)  # a uid is positive
     again = Sum(133, u=U, v=Part(V.array.copy()))
     assert content(again, Part(threads.array.copy()), 128) == content(address, threads, 128) is not None
     assert content(address, True, 128) != content(address, threads, 128)

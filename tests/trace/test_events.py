@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.access import NONE
+from memsim.access import NONE, AccessSide
 from memsim.arch.units import WARP
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
 from memsim.state.registers import Sum, to_array
-from memsim.trace.events import Sides, block_classes, written_out
+from memsim.trace import events
+from memsim.trace.events import Sides, WarpCounts, block_classes, written_out
 
 PERIOD = 128
 PERIODS = (PERIOD, 32)  # of a copy's sides
@@ -30,6 +31,20 @@ def test_a_constant_of_more_bits_than_an_address_has_is_a_period_further(further
     blocks = Part(np.array([[0], [32], [PERIOD], [PERIOD + 32], [5 * PERIOD]], np.int64))
     chosen, weights = block_classes([(Sum(64 + further, u=blocks), True)], (PERIOD, PERIOD), 5)
     assert (chosen.tolist(), weights.tolist()) == ([0, 1], [3, 2])
+
+
+@pytest.mark.parametrize("further", [0, 1 << 63, 1 << 64, 3 << 63, -(1 << 64), 1 << 90])
+@pytest.mark.parametrize("has_threads", [True, False])
+def test_addresses_that_are_written_out_have_64_bits(further: int, has_threads: bool) -> None:
+    blocks = Part(np.array([[0], [PERIOD], [PERIOD], [32]], np.int64))
+    threads = Part(np.arange(WARP, dtype=np.int64)[None] * 4) if has_threads else None
+    made, weights = written_out(
+        [AccessSide(Sum(64 + further, u=blocks, v=threads), True)], PERIODS, np.arange(4), 1, np.zeros(4, int)
+    )
+    wrapped = (64 + further + (1 << 63)) % (1 << 64) - (1 << 63)
+    lanes = np.arange(WARP) * 4 * has_threads
+    assert (made.addresses == np.array([[wrapped], [wrapped + 32]]) + lanes).all()
+    assert (weights.tolist(), made.block.tolist()) == ([3, 1], [0, 3])
 
 
 @pytest.mark.parametrize(
@@ -128,3 +143,27 @@ def check(sides: Sides) -> None:
     every = list(one_by_one(sides))
     assert counted == Counter(alike(request) for _, _, request in every)
     assert all(request in every for request in made)
+
+
+def test_warps_of_a_mask_are_counted_whether_it_is_remembered_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MOST_MASKS", 1)
+    counts, random = WarpCounts(), np.random.default_rng(6)
+    assert (counts.of(True), counts.of(False)) == (0, 0)
+    counts.start_chunk(BLOCKS, WARPS)
+    assert (counts.of(True), counts.of(False)) == (BLOCKS * WARPS, 0)
+    for shape in SHAPES.values():
+        for mask in [some(random, *shape) for _ in range(3)]:
+            each = np.broadcast_to(mask.array, (BLOCKS, WARPS * WARP)).reshape(BLOCKS, WARPS, WARP).any(2)
+            for _ in range(2):
+                assert counts.of(mask) == each.sum()
+            assert len(counts.counts) <= 2
+
+
+@pytest.mark.parametrize(("row", "same"), [([1, 0], True), ([0, 1], True), ([1, 1], False), ([0, 0], False)])
+def test_blocks_have_equally_many_warps_or_not(row: list[int], same: bool) -> None:
+    """The first block's first warp alone has lanes; the second block's do as `row` says."""
+    counts = WarpCounts()
+    counts.start_chunk(2, 2)
+    mask = Part(np.repeat(np.array([[1, 0], row], bool), WARP, axis=1))
+    assert [counts.is_same_in_all(mask) for _ in range(2)] == [same, same]
+    assert counts.is_same_in_all(True) and counts.is_same_in_all(Part(mask.array[:1].copy()))

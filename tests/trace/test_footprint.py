@@ -112,6 +112,29 @@ def test_of_a_piece_in_one_state_only_that_is_stored(monkeypatch: pytest.MonkeyP
     assert marks.footprint == Footprint(16, 1)
 
 
+def test_what_other_blocks_touched_is_added_also_to_a_piece_in_one_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Theirs were told as they read and wrote alone: what both touched has been read and written."""
+    monkeypatch.setattr(footprint, "PIECE_BITS", 3)
+    monkeypatch.setattr(footprint, "IN_PIECE", 7)
+    marks, others = Marks(), Marks()
+    marks.sectors("load", np.arange(16))
+    marks.sectors("load", np.arange(8))  # of which one state is stored
+    others.sectors("load", np.array([30]))
+    others.sectors("store", np.array([1, 2, 9]))
+    theirs = others.sectors_so_far
+    marks.add(theirs)
+    assert marks.footprint == Footprint(17, 3)
+    assert others.footprint == Footprint(1, 3)
+    marks.sectors("load", np.array([1, 40]))
+    assert marks.footprint == Footprint(18, 3)
+    empty = Marks()
+    empty.sectors("store", np.zeros(0, np.int64))
+    empty.add({})
+    assert empty.footprint == Footprint(0, 0) and not empty.pieces
+
+
 @pytest.mark.parametrize("beyond", [0, 1 << 64, 5 << 70])
 def test_addresses_have_64_bits_whatever_a_listing_says(beyond: int) -> None:
     lanes = Sum(128 + beyond, v=Part(np.arange(0, 128, 4, dtype=np.int64)[None]))

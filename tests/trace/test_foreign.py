@@ -125,7 +125,7 @@ def test_old_versions_have_places_and_new_ones_line_numbers(tmp_path: Path) -> N
 def test_a_copy_has_both_its_sides(tmp_path: Path) -> None:
     path = tmp_path / "copy.traceg"
     base = 0x7F0E8E000000
-    pairs = [f"{base:#x} 16", "0x7e0000000000 16"]
+    pairs = [f"{base:#x} 16", "0x7e0000000400 16"]
     for order in (pairs, pairs[::-1]):
         text = "".join(f"0010 ffffffff 0 LDGSTS.E.BYPASS.128 2 R2 R4 16 1 {each}\n" for each in order)
         path.write_text(
@@ -139,6 +139,9 @@ def test_a_copy_has_both_its_sides(tmp_path: Path) -> None:
         assert (wide.sectors, wide.lines) == (16, 4)
         (at,) = [i for i, one in enumerate(trace.sites) if one.space == "shared"]
         assert trace.addresses[trace.site == at].tolist() == [[16 * lane for lane in range(32)]]
+        assert trace.partner[trace.site == at].tolist() == [
+            [0x7E0000000400 + 16 * lane for lane in range(32)]
+        ]
     path.write_text(path.read_text().replace(f"-shmem base_addr = {base:#x}\n", ""))
     unknown = analyze_trace(Trace.load(path))
     assert "2 accesses could not be analyzed" in unknown.verdict
@@ -325,7 +328,89 @@ def test_addresses_are_written_as_a_stride_or_as_differences(tmp_path: Path) -> 
     ]
 
 
+WRITTEN = """\
+-kernel name = kernel
+-kernel id = 1
+-grid dim = (2,2,1)
+-block dim = (64,1,1)
+-shmem = 640
+-nregs = 32
+-binary version = 90
+-cuda stream id = 0
+-shmem base_addr = 0x00007f0000000000
+-local mem base_addr = 0x00007f0002000000
+-nvbit version = none
+-accelsim tracer version = 4
+-enable lineinfo = 0
+
+#traces format = PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [adrrescompress?] \
+[mem_addresses]
+
+#BEGIN_TB
+
+thread block = 0,0,0
+
+warp = 1
+insts = 5
+0000 ffffffff 0 LDGSTS.E.64 0 8 1 0x7f0000000040 8
+0000 0000000f 0 LDGSTS.E.64 0 8 1 0x3000 8
+0000 ffffffff 0 LDGSTS.E.64 0 8 1 0x7f0000000040 8
+0000 0000000f 0 LDGSTS.E.64 0 8 1 0x3000 8
+0010 00000000 0 STS.U8 0 1 1 0x0 0
+
+#END_TB
+
+#BEGIN_TB
+
+thread block = 1,1,0
+
+warp = 0
+insts = 1
+0010 ffffffff 0 STS.U8 0 1 1 0x7f0000000010 1
+
+#END_TB
+"""
+
+
+def test_the_whole_of_a_written_trace(tmp_path: Path) -> None:
+    """A copy is a pair of lines, its destination and its source, and its other side is no line of its own."""
+    copied = Request(LANES * 8 + 64, 2, partner=np.where(LANES < 4, LANES * 8 + 0x3000, -1))
+    trace = make_trace(
+        (site(space="shared", op="cp_async", width=8), [copied]),
+        (site(space="global", op="cp_async", width=8), [Request(LANES * 8 + 0x3000)]),
+        (site(op="store", width=1), [Request(LANES, active=False), Request(LANES + 16)]),
+        launch=Launch((2, 2, 1), (64, 1, 1), 512),
+        arrays=(("s", "shared", 128, 512), ("a", "global", 0, 4096)),
+        block=np.array([0, 0, 0, 3]),
+        warp=np.array([1, 1, 1, 0], np.int32),
+    )
+    path = tmp_path / "t.traceg"
+    write_accelsim(trace, path)
+    assert path.read_text() == WRITTEN
+    again = Trace.load(path)
+    (at,) = [i for i, one in enumerate(again.sites) if one.op == "cp_async" and one.space == "shared"]
+    row = again.site == at
+    assert again.count[row].tolist() == [2]
+    assert again.addresses[row].tolist() == [(LANES * 8 + 64).tolist()]
+    assert again.partner[row].tolist() == [np.where(LANES < 4, LANES * 8 + 0x3000, -1).tolist()]
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize(
+    ("space", "op"),
+    [key for key in NAMES if not key[1].startswith("cp_async") and key != ("shared", "reduction")],
+)
+def test_an_access_of_any_width_comes_back(space: Any, op: str, width: int, tmp_path: Path) -> None:
+    trace = make_trace((site(space=space, op=op, width=width), [Request(LANES * width + 0x1000)]))
+    write_accelsim(trace, tmp_path / "t.traceg")
+    (found,) = Trace.load(tmp_path / "t.traceg").sites
+    assert (found.space, found.op, found.width) == (space, op, width)
+
+
 def test_what_cannot_be_written(tmp_path: Path) -> None:
+    unknown = make_trace((site(op="atomic_loop"), [Request(LANES * 4)]))
+    with pytest.raises(memsim.MemsimError, match="no instruction for a shared atomic_loop"):
+        write_accelsim(unknown, tmp_path / "t.traceg")
     lost = make_trace((site(unresolved="depends on a call"), []))
     with pytest.raises(memsim.MemsimError, match="could not be analyzed"):
         write_accelsim(lost, tmp_path / "t.traceg")

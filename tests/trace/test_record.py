@@ -91,6 +91,41 @@ def test_again_counts_the_same_once_more_until_events_are_forgotten() -> None:
     assert only_site(found).instructions == 18
 
 
+@pytest.mark.parametrize("site", [LOAD, STORE])
+def test_what_is_computed_anew_is_recognised_by_its_content(site: Site) -> None:
+    """It is counted again, and not expanded again; neither is what has the same parts."""
+    found = recorder()
+    for copy in (WORDS, WORDS, Sum(128, v=Part(WORDS.v.array.copy())), Sum(4, v=WORDS.v)):  # type: ignore[union-attr]
+        found.access(SiteAccess(site, copy, True, FIRST_WARP))
+    assert [(tally.hits, tally.requests) for tally in found.tallies] == [(3, BLOCKS), (1, BLOCKS)]
+    assert [row[0] for row in requests(found)] == [3 * BLOCKS, BLOCKS]
+    assert only_site(found).instructions == 4 * 2 * BLOCKS
+
+
+@pytest.mark.parametrize(("site", "most"), [(STORE, 1 << 17), (LOAD, 1 << 46)])
+def test_requests_that_are_asked_for_apart_are_as_many_as_their_addresses(site: Site, most: int) -> None:
+    found, places = recorder(everywhere=True), np.random.default_rng(5).integers(0, most, 300) // 4 * 4
+    for at in places.tolist():
+        found.access(SiteAccess(site, at, True, FIRST_WARP))
+    assert sorted(row[3] for row in requests(found)) == np.unique(places).tolist()
+
+
+@pytest.mark.parametrize("other", [True, FIRST_WARP, False])
+def test_only_what_a_copy_reads_is_marked(other: Any) -> None:
+    found, copy = recorder(), Site(1, Instruction("LDGSTS"), "cp_async", "shared", 4)
+    found.access(SiteAccess(copy, WORDS, True, True, other=AccessSide(WORDS, other)))
+    assert found.marks.footprint.read == {True: 8, False: 0}.get(
+        other if isinstance(other, bool) else None, 4
+    )
+
+
+def test_requests_of_which_none_has_a_lane_are_executed() -> None:
+    found, nowhere = recorder(), np.zeros((2, 32), bool)
+    one = np.zeros(2, np.int64)
+    found.requests(LOAD, SiteRequests(np.zeros((2, 32), np.int64), nowhere, None, one, one))
+    assert requests(found) == [] and only_site(found).instructions == 2
+
+
 def test_another_chunk_has_blocks_and_keys_of_its_own() -> None:
     """A register's part may be the same object, and yet another number of blocks may have it."""
     found = recorder()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memsim.access import SiteRequests
 from memsim.trace import site_records as module
-from memsim.trace.site_records import RequestRows
+from memsim.trace.site_records import RequestRows, joined_requests
 
 PERIODS = 128, 128
 
@@ -59,6 +59,7 @@ def test_rows_are_what_one_by_one_is_found(hashes: str, copies: bool, data: st.D
         rows = RequestRows(lambda requests: requests.relative(PERIODS))
         for event in events:
             rows.add_counts(*rows.number(event, np.full(len(event), 3)))
+    assert hashes != "as they are" or not rows.by_bytes  # which is slower
     expected = told_one_by_one(events)
     assert list(zip(rows.counts, rows.block.array, rows.warp.array)) == [
         tuple(one) for one in expected.values()
@@ -86,3 +87,33 @@ def test_folded_rows_stand_for_all(data: st.DataObject) -> None:
     kept = folded.active.array.sum(1)
     assert dict(zip(kept.tolist(), folded.counts.tolist())) == dict(zip(numbers.tolist(), counts.tolist()))
     assert list(kept) == list(dict.fromkeys(lanes.tolist()))
+
+
+def test_rows_found_by_hash_are_found_by_bytes_after_a_collision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes of two lanes are the same if the lanes' sum is."""
+    monkeypatch.setattr(module, "HASH", module.HASH * 0 + 1)
+    rows = RequestRows(lambda requests: requests.expanded().addresses[:, :2])
+    numbers = []
+    for low, high in ((0, 8), (4, 8), (8, 0), (0, 8), (4, 4), (4, 8)):
+        addresses = np.array([[low, high, *range(30)]])
+        block = np.zeros(1, np.int64)
+        event = SiteRequests(addresses, np.ones((1, 32), bool), None, block, block)
+        numbers.append(int(rows.number(event, np.ones(1, np.int64))[0][0]))
+        assert rows.by_bytes == (len(numbers) > 2)
+    assert numbers == [0, 1, 2, 0, 3, 1]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("copies", [True, False])
+def test_requests_are_joined_in_order(count: int, copies: bool) -> None:
+    events = []
+    for number in range(count):
+        lanes = np.arange(64).reshape(2, 32) + number
+        events.append(
+            SiteRequests(lanes, lanes % 3 > 0, lanes + 7 if copies else None, lanes[:, 0], lanes[:, 1])
+        )
+    found = joined_requests(events)
+    assert type(found) is SiteRequests and (found.partner is None) != copies
+    for column in ("addresses", "active", "block", "warp", *(["partner"] if copies else [])):
+        wanted = [row for event in events for row in getattr(event, column).tolist()]
+        assert getattr(found, column).tolist() == wanted

@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 
 from memsim.analysis import analyze_trace
 from memsim.errors import MemsimError
+from memsim.layout import Layout
 from memsim.trace import storage
+from memsim.trace.footprint import Footprint
 from memsim.trace.storage import MOST_HEADER, MOST_INSTRUCTIONS, MOST_ROWS, MOST_SHARED
 from memsim.trace.trace import Trace
+from memsim.trace.trace_data import ArrayLayout, Origin, Resources, SeenRace
 from tests.traces import LANES, Request, make_trace, site, traces
 
 TRACE = make_trace((site(), [Request(LANES * 8, count=7)]), (site(op="store", line=2), [Request(LANES * 4)]))
@@ -74,6 +77,7 @@ def test_a_listing_is_saved_with_each_file_named_once(tmp_path: Path) -> None:
     assert same(Trace.load(tmp_path / "t.npz"), trace)
     with np.load(tmp_path / "t.npz") as file:
         header = json.loads(file["header"].tobytes())
+    assert (header["format"], header["schema"]) == ("memsim trace", 4)  # what files have that exist
     assert header["listing"]["files"] == ["kernel.cu", "ü/<b>.cuh", ""]
 
 
@@ -271,6 +275,77 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
         TRACE.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_all_that_is_said_of_a_launch_is_saved(tmp_path: Path) -> None:
+    said = dataclasses.replace(
+        TRACE,
+        layouts={"a": ArrayLayout(Layout.parse("(4,8):(8,1)"), 2)},
+        origin=Origin("machine code", "sm_90", "NVRTC", "ab", ("lines",), (("k.cubin", "cd"),), ("k.cu",)),
+        uncertain=("why",),
+        resources=Resources(32, 1024, 2),
+        blocks_alike=True,
+        footprint=Footprint(3, 4),
+        races=(SeenRace("k.cu", 3, "s", "both", ("s[t] = t;", "o = s[t];"), "s[0]", ("stores", "loads")),),
+        listing=LISTING,
+        executed=np.array([1, 2, 0, 5]),
+        writers=np.array([-1, 0, 31], np.int32),
+    )
+    said.save(tmp_path / "t.npz")
+    assert same(Trace.load(tmp_path / "t.npz"), said)
+
+
+def test_a_damaged_column_is_an_error(saved: Path, tmp_path: Path) -> None:
+    """One that is shorter than it says, and truths that are neither."""
+    for name, change, message in (
+        ("count", lambda content: content[:-1], "count is truncated"),
+        ("active", lambda content: content[:-1] + b"\2", "active is not true or false"),
+        ("active", lambda content: content[:-1] + b"\1", None),
+    ):
+        path = tmp_path / "t.npz"
+        with zipfile.ZipFile(saved) as old, zipfile.ZipFile(path, "w") as new:
+            for entry in old.namelist():
+                content = old.read(entry)
+                new.writestr(entry, change(content) if entry == f"{name}.npy" else content)
+        if message is None:
+            assert same(Trace.load(path), TRACE)
+            continue
+        with pytest.raises(MemsimError, match=message):
+            Trace.load(path)
+
+
+def test_a_trace_in_words() -> None:
+    assert repr(TRACE) == "<Trace of kernel: 2 sites, 2 distinct requests, 2 of 2 blocks>"
+    ends = dataclasses.replace(
+        TRACE, arrays=(("a", "global", 0, 99), ("s", "shared", 8, 16), ("t", "shared", 0, 4))
+    )
+    assert (TRACE.shared_end, ends.shared_end) == (0, 24)
+    for uncounted, text in (
+        ({}, ""),
+        ({"texture request": 1}, "1 texture request is not counted"),
+        ({"texture request": 1200}, "1,200 texture requests are not counted"),
+        ({"a": 1, "b": 2}, "1 a and 2 bs are not counted"),
+        ({"a": 1, "b": 1}, "1 a and 1 b are not counted"),
+    ):
+        assert dataclasses.replace(TRACE, uncounted=uncounted).not_counted == text
+
+
+def test_an_origin_and_a_race_in_words() -> None:
+    made = Origin("machine code", "sm_90", "NVRTC 12", "", files=(("k.cubin", "ab"), ("k.cu", "cd")))
+    assert str(made) == "machine code of sm_90, made by NVRTC 12" and made.doubt == ""
+    assert str(Origin("index math in Python", "", "", "")) == "index math in Python"
+    for newer, text in ((("k.cu",), "k.cu is"), (("k.cu", "k.cuh"), "k.cu, k.cuh are")):
+        doubt = dataclasses.replace(made, newer=newer).doubt
+        assert doubt == f"{text} newer than k.cubin, which may be out of date"
+    race = SeenRace("k.cu", 3, "s", "", ("s[t] = t;", "o = s[t];"), does=("stores", "loads"))
+    assert race.key == "s: s[t] = t; / o = s[t];"
+    does = ("loads", "stores"), ("copies from", "multiplies"), ("", "copies to")
+    assert race.takes == (False, True)
+    assert [dataclasses.replace(race, does=one).takes for one in does] == [
+        (True, False),
+        (True, True),
+        (False, False),
+    ]
 
 
 def test_whether_requests_were_kept_apart_is_saved(tmp_path: Path) -> None:

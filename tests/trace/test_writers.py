@@ -97,6 +97,8 @@ def test_warps_meet_where_two_update_a_word_of_one_block(blocks: int, width: int
                     word = block, int(at[block, thread]) // 4 + part
                     meet |= owners.setdefault(word, thread // 32) != thread // 32
         assert words.meet == meet
+        if not meet:  # a word has room once it is updated
+            assert words.owner.shape == (blocks, max((word for _, word in owners), default=-1) + 1)
         several += meet
     assert 0 < several < 60
     words = SwappedWords()

@@ -169,7 +169,7 @@ def _add(batch: Batch, mask: int, fields: list[str], at: int) -> None:
     """Add the request whose addresses start with the mode field."""
     lanes = mask.bit_count()
     if not lanes:
-        batch.add_steps(0, 0, 0)
+        batch.add_full(0, ())
         return
     mode, first = fields[at], int(fields[at + 1], 16)
     if mode == BASE_STRIDE:

@@ -65,8 +65,8 @@ def read_opcode(text: str) -> Opcode | str | None:
         return None
     space = SPACES[name]
     if name in MATRICES:
-        counts = [int(m) for m in modifiers if m in ("2", "4")]
-        return Opcode(MATRICES[name], space, 16, 8 * (counts[-1] if counts else 1))
+        count = next((int(m) for m in modifiers if m in ("2", "4")), 1)
+        return Opcode(MATRICES[name], space, 16, 8 * count)
     width = _width(modifiers)
     if name == "LDGSTS":
         return Opcode("cp_async_cg" if "BYPASS" in modifiers else "cp_async", space, width)
