@@ -53,19 +53,22 @@ class Cluster:
         self.memory = SimpleNamespace(space=self.stores.__getitem__, spoil=self._keep("spoil"))
         self.mbarriers = SimpleNamespace(
             columns=lambda place: np.asarray(place) // 8,
-            arrive=self._keep("arrive"),
+            arrive=self._arrive,
             waits_for_no_bytes=self._keep("waits for no bytes"),
-            forget=self._keep("forget"),
+            **{name: self._keep(name) for name in ("forget", "initialise", "invalidate")},
+            poison=None,
         )
         self.order = SimpleNamespace(
             **{
                 name: self._keep(name)
                 for name in (
-                    "bulk_store bulk_global copy_to_phase async_store store_later wait_for_products".split()
+                    "bulk_store bulk_global copy_to_phase async_store store_later wait_for_products maps"
+                    " copies_arrive use_mbarrier pass_phase".split()
                 )
             }
         )
-        for name in "check_copies stretches visit issued lose touch operands".split():
+        self.order.arrive = self._keep("arrives")
+        for name in "check_copies stretches visit issued lose touch operands noted".split():
             setattr(self, name, self._keep(name))
 
     def _keep(self, name: str) -> Any:
@@ -74,6 +77,11 @@ class Cluster:
             return False
 
         return keep
+
+    def _arrive(self, *given: Any) -> tuple[np.ndarray, ...]:
+        """What objects held before: none here."""
+        self.told.setdefault("arrive", []).append(tuple(plain(one) for one in given))
+        return tuple(np.zeros(len(given[0]), np.int64) for _ in range(3))
 
     def full(self, mask: Any) -> np.ndarray:
         return np.broadcast_to(to_bools(mask), self.shape)

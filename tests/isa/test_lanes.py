@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 
-from memsim.state.partial import split_partial
+from memsim.state.partial import Partial, split_partial
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
@@ -216,3 +217,67 @@ def test_one_lane_is_elected() -> None:
 def test_what_is_not_known_stays_so() -> None:
     with pytest.raises(Poisoned):
         compute("SHFL.BFLY PT, R0, R1, 0x1, 0x1f", {"R1": Poison("unknown", None)}, lanes())
+
+
+BLOCKS = 2
+HERE = np.array([[CHANCE.random() < 0.8 for _ in range(64)] for _ in range(BLOCKS)])
+HERE[:, [3, 60]] = True
+
+
+def any_register(shape: tuple[int, int], kind: str) -> tuple[Any, np.ndarray, np.ndarray]:
+    """(a register, its words in each lane, where they are known)."""
+    random_words = np.random.default_rng(shape[0] + shape[1]).integers(-(2**31), 2**31, shape)
+    known = np.ones((BLOCKS, 64), bool)
+    register: Any = from_array(random_words)
+    if kind == "floats":
+        register = random_words.astype(np.int32).view(np.float32)
+    if kind == "some unknown":
+        known = np.random.default_rng(9).random((BLOCKS, 64)) < 0.7
+        register = Partial(register, from_bools(known), Poison("a reason", None))  # type: ignore[arg-type]
+    return register, np.broadcast_to(random_words, (BLOCKS, 64)), known
+
+
+@pytest.mark.parametrize("kind", ["integers", "floats", "some unknown"])
+@pytest.mark.parametrize("shape", [(1, 64), (2, 1), (2, 64)])
+@pytest.mark.parametrize("by", ["a constant", "(1, 64)", "(2, 64)", "the same in each warp"])
+@pytest.mark.parametrize("reads_idle", [True, False])
+def test_shuffles_of_any_register(shape: tuple[int, int], kind: str, by: str, reads_idle: bool) -> None:
+    """In two blocks of two warps, by `SHFL.IDX`: a value is known if it is in a lane that takes part."""
+    register, of_lanes, known = any_register(shape, kind)
+    distance: np.ndarray = np.full((1, 1), 5)
+    if by != "a constant":
+        distance = np.random.default_rng(4).integers(0, 32, (2 if by == "(2, 64)" else 1, 64))
+    if by.startswith("the same"):
+        distance[:, 32:] = distance[:, :32]
+    warps = Lanes(64, HERE.reshape(BLOCKS, 2, 32))
+    warps.reads_idle = reads_idle
+    values = {"R1": register, "R2": from_array(distance), "R3": 0x1F}
+    if by == "a constant":
+        values["R2"] = 5
+    answer, moved = compute("SHFL.IDX P0, R0, R1, R2, R3", values, warps)
+    assert answer is True
+    if isinstance(moved, Poison):
+        moved_known: Any = False
+    else:
+        moved, moved_known, _ = split_partial(moved)
+    is_known = np.broadcast_to(to_bools(moved_known), (BLOCKS, 64))
+    found = np.broadcast_to(to_array(ints(moved)), (BLOCKS, 64))
+    every = np.broadcast_to(distance, (BLOCKS, 64))
+    for block, lane in np.argwhere(HERE).tolist():
+        source = lane // 32 * 32 + int(every[block, lane])
+        sure = known[block, source] and (reads_idle or HERE[block, source] or shape == (2, 1))
+        if shape != (2, 1):  # whose value is that of all lanes, whoever executes
+            assert is_known[block, lane] == sure
+        if sure and is_known[block, lane]:
+            assert found[block, lane] == of_lanes[block, source]
+
+
+@pytest.mark.parametrize("shape", [(1, 64), (2, 1), (2, 64), (1, 1)])
+def test_a_uniform_register_gets_the_first_active_lanes_word(shape: tuple[int, int]) -> None:
+    register, of_lanes, _ = any_register(shape, "integers")
+    (found,) = compute("R2UR UR4, R1", {"R1": register}, Lanes(64, HERE.reshape(BLOCKS, 2, 32)))[-1:]
+    found = np.broadcast_to(to_array(ints(found)), (BLOCKS, 64))
+    for block in range(BLOCKS):
+        for warp in range(2):
+            first = next(lane for lane in range(32 * warp, 32 * warp + 32) if HERE[block, lane])
+            assert (found[block, 32 * warp : 32 * warp + 32] == of_lanes[block, first]).all()

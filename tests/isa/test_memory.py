@@ -21,7 +21,7 @@ from memsim.order.order_listener import OrderListener
 from memsim.sass.decode import meaning_of_text, parse_operand
 from memsim.simt.launch_places import LoadedValues
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, SpaceLayout
-from memsim.state.partial import merge_lanes, split_partial
+from memsim.state.partial import Partial, merge_lanes, split_partial
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
@@ -710,3 +710,89 @@ def test_words_of_wide_loads_keep_their_bits(shape: tuple[int, int]) -> None:
     for which in (0, 1):
         found = to_array(ints(word_of(pairs[:, which::2])))
         assert np.array_equal(found, pairs[:, which::2])
+
+
+def test_registers_that_are_rz_get_nothing() -> None:
+    low, high = pointers(OFFSETS)
+    for text in ("LDG.E.64 RZ, desc[UR4][R2.64]", "LDG.E RZ, desc[UR4][R2.64]", "LDC.64 RZ, c[0x3][R8]"):
+        machine = Machine().run(text, R2=low, R3=high, R8=0, banks={3: bytes(16)})
+        assert {slot for slot, one in enumerate(machine.slots) if one is not None} == {2, 3, 8}
+        assert [one[0] for one in machine.touched] == ["load"]
+    rows = each([SHARED_BASE + 16 * lane for lane in range(LANES)])
+    machine = Machine().run("LDSM.16.M88.2 RZ, [R2]", R2=rows)
+    assert {slot for slot, one in enumerate(machine.slots) if one is not None} == {2}
+    assert machine.touched == [("ldmatrix", "shared", 16)]
+
+
+@pytest.mark.parametrize(("width", "pairs"), [("", 0), (".64", 1), (".128", 2)])
+@pytest.mark.parametrize("some_unknown", [True, False])
+def test_pairs_of_words_that_are_loaded_are_told(width: str, pairs: int, some_unknown: bool) -> None:
+    """Of each eight bytes, in the lanes that execute the load and in which all of them are known."""
+    told: list[tuple[int, list[int]]] = []
+    machine = Machine()
+    machine.loaded = SimpleNamespace(
+        pair=lambda _, number, words: told.append((number, words.ravel().tolist()))
+    )  # type: ignore[assignment]
+    if some_unknown:
+        machine.space("global").forget(GLOBAL_BASE + OFFSETS[1] + 4, np.int32, True, Poison("lost", None))
+    low, high = pointers(OFFSETS)
+    machine.run(f"LDG.E{width} R4, desc[UR4][R2.64]", ODD, R2=low, R3=high)
+    assert [number for number, _ in told] == list(range(pairs))
+    for number, found in told:
+        for lane in range(1, LANES, 2):
+            raw = machine.content["global"][OFFSETS[lane] + 8 * number :][:8]
+            if not (some_unknown and number == 0 and OFFSETS[lane] == OFFSETS[1]):
+                assert found[lane] == int.from_bytes(raw, "little", signed=True)
+
+
+@pytest.mark.parametrize("width", ["", ".U8", ".64"])
+def test_a_word_that_is_unknown_in_some_lanes_is_stored_in_the_others(width: str) -> None:
+    machine, values = Machine(), words(LANES, 7)
+    known = [lane % 3 > 0 for lane in range(LANES)]
+    mask: Any = from_bools(np.array([known]))
+    offsets = [16 * lane for lane in range(LANES)]
+    low, high = pointers(offsets)
+    part = Partial(each(values), mask, Poison("lost", None))
+    machine.run(f"STG.E{width} desc[UR4][R2.64], R4", ODD, R2=low, R3=high, R4=part, R5=each(values))
+    found, lost = machine.space("global").get(0, np.arange(16 * LANES) + GLOBAL_BASE)
+    assert lost is not None and "lost" in lost[1].story()
+    size = 1 if width == ".U8" else 4
+    unknown = {16 * lane + byte for lane in range(1, LANES, 2) if not known[lane] for byte in range(size)}
+    assert {*np.flatnonzero(lost[0]).tolist()} == unknown
+    expected = bytearray(machine.content["global"])
+    for lane in range(1, LANES, 2):
+        raw = values[lane].to_bytes(4, "little") * (2 if width == ".64" else 1)
+        expected[16 * lane : 16 * lane + (1 if width == ".U8" else len(raw))] = raw[
+            : 1 if width == ".U8" else 8
+        ]
+    assert all(found[at] == expected[at] for at in range(16 * LANES) if at not in unknown)
+
+
+def test_sums_of_ordinary_halves_and_of_zeros_and_tiny_numbers() -> None:
+    """What is a sum of float32 that may be tiny is asked of those alone."""
+    machine = Machine()
+    low, high = pointers([16 * lane for lane in range(LANES)])
+    machine.space("global").data[0, : 16 * LANES] = list(struct.pack("<e", 1.5)) * (8 * LANES)
+    machine.run("REDG.E.ADD.F16x2.RN.STRONG.GPU desc[UR4][R2.64], R8", R2=low, R3=high, R8=0x40804080)
+    assert (
+        machine.bytes_of("global")[: 16 * LANES]
+        == (struct.pack("<2e", 3.75, 3.75) + struct.pack("<6e", *[1.5] * 6)) * LANES
+    )
+    for there, added, total in ((1, 0, 0), (0, 1, 0), (0x80000001, 0, 0), (0x3F800000, 1, 0x3F800000)):
+        machine = Machine()
+        machine.space("global").data[0, : 16 * LANES] = list(struct.pack("<I", there)) * (4 * LANES)
+        machine.run("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU desc[UR4][R2.64], R8", R2=low, R3=high, R8=added)
+        assert int.from_bytes(machine.bytes_of("global")[:4], "little") & 0x7FFFFFFF == total
+
+
+@pytest.mark.parametrize(("text", "change"), [("0x5", 5), ("RZ", 0), ("-R8", -9), ("R8", 9)])
+def test_operands_of_atomics(text: str, change: int) -> None:
+    machine = Machine()
+    low, _ = pointers([4 * lane for lane in range(LANES)], SHARED_BASE)
+    machine.run(f"ATOMS.ADD R4, [R2], {text}", R2=low, R8=9)
+    before, after = (
+        struct.unpack_from(f"<{LANES}I", one)
+        for one in (machine.content["shared"], machine.bytes_of("shared"))
+    )
+    assert list(after) == [(word + change) % 2**32 for word in before]
+    assert machine.word("R4") == list(before)

@@ -5,16 +5,19 @@ warps and lanes: which bytes, of which block, by which warp, and which mbarrier 
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from memsim.errors import MemsimError
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_WINDOW
+from memsim.state.mbarriers import upper_word
 from memsim.state.poison import Poison
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, to_array
-from memsim.state.tensors import descriptor_of
+from memsim.state.tensors import Tensor, descriptor_of
 from tests.isa.cluster import BLOCKS, FIRST, SIZE, THREADS, Cluster
 from tests.isa.test_boxes import pieces_of
 
@@ -96,7 +99,15 @@ FORMS = {
     "UBLKCP.S.G.MULTICAST [UR4], [UR6], UR8": ("far", "barrier", "outside", "count"),
     "UBLKCP.G.S [UR4], [UR6], UR7": ("outside", "near", "count"),
     "UBLKCP.S.S [UR4], [UR6], UR7": ("far", "barrier", "near", "count"),
+    "UBLKRED.G.S.ADD [UR4], [UR6], UR7": ("outside", "near", "count"),
+    "UBLKRED.S.S.ADD [UR4], [UR6], UR7": ("far", "barrier", "near", "count"),
 }
+
+
+def access_of(text: str) -> str:
+    """What is done to the destination."""
+    what = "bulk_reduction" if text.startswith("UBLKRED") else "bulk_store"
+    return f"cluster_{what}" if "S.S" in text else what
 
 
 def received(text: str) -> list[tuple[Copy, int, tuple[int, int]]]:
@@ -139,20 +150,20 @@ def test_a_copy_tells_whose_bytes_go_where(text: str, data: bool) -> None:
             stretches.append(("bulk_load", "shared", one.block, one.near[1], one.bytes, one.warp))
         if to_global:
             pieces = pieces_of(one.outside, one.bytes, one.near[1])
-            stretches += [("bulk_store", "global", one.block, *piece[:2], one.warp) for piece in pieces]
+            stretches += [(access_of(text), "global", one.block, *piece[:2], one.warp) for piece in pieces]
         elif not from_global:
             for start, count, _ in pieces_of(one.near[1], one.bytes, one.far[1]):
                 place = one.far[1] + start - one.near[1]
                 pieces = pieces_of(place, count, start)
                 stretches += [
-                    ("cluster_bulk_store", "shared", one.far[0], *piece[:2], one.warp) for piece in pieces
+                    (access_of(text), "shared", one.far[0], *piece[:2], one.warp) for piece in pieces
                 ]
     if from_global:
         stretches += [("bulk_store", *row[:1], *row[2:]) for row in there]
     assert together(told["stretches"]) == sorted(stretches)
     assert told["issued"][0][1] == sum(map(len, LANES.values()))
     if to_global or from_global:
-        access = "bulk_store" if to_global else "bulk_load"
+        access = access_of(text) if to_global else "bulk_load"
         rows = sorted((access, one.block, one.outside, one.bytes, one.warp) for one in made)
         assert together(told["bulk_global"]) == rows
     if to_global:
@@ -179,6 +190,9 @@ def test_a_copy_tells_whose_bytes_go_where(text: str, data: bool) -> None:
             else before["shared"][one.block, inside : inside + one.bytes]
         )
         row, start = (0, beyond) if to_global else (block, place - FIRST)
+        if text.startswith("UBLKRED"):
+            there = before["global" if to_global else "shared"][row, start : start + one.bytes]
+            brought = (there.view(np.uint32) + brought.view(np.uint32)).view(np.uint8)
         wanted["global" if to_global else "shared"][row, start : start + one.bytes] = brought
     assert all((machine.stores[name].data == content).all() for name, content in wanted.items())
 
@@ -191,10 +205,7 @@ def test_a_copy_with_an_unknown_size(text: str) -> None:
     machine = Cluster().run(text, executing(), **{**given, size: WHY})
     lost = [(access, space, width) for _, access, space, width, *_ in machine.told["lose"]]
     read = ("bulk_multicast" if "MULTICAST" in text else "bulk_load", "global" if "S.G" in text else "shared")
-    written = (
-        "cluster_bulk_store" if "S.S" in text else "bulk_store",
-        "global" if "G.S" in text else "shared",
-    )
+    written = access_of(text), "global" if "G.S" in text else "shared"
     assert lost == [(*written, 16), (*read, 16)]
     assert machine.one("spoil")[0] == written[1]
     assert "never written" in machine.one("spoil")[1].story()
@@ -416,3 +427,214 @@ def test_a_product_that_is_not_computed_is_unknown() -> None:
 
 def test_a_wait_for_products_says_how_many_groups_may_be_left() -> None:
     assert Cluster().run("WARPGROUP.DEPBAR.LE gsb0, 0x2").one("wait_for_products") == (True, 2)
+
+
+# --- boxes of tensors ------------------------------------------------------------------------
+
+
+def with_maps(extents: tuple[int, ...], element: int) -> tuple[Cluster, Tensor]:
+    """A machine with a tensor of bytes in global memory, whose map is at `MAP_AT`."""
+    machine = Cluster()
+    steps = [element]
+    for extent in extents[:-1]:
+        steps.append(-(-steps[-1] * extent // 16) * 16)
+    box = (16 // element, *(2 for _ in extents[1:]))
+    made = Tensor(GLOBAL_BASE, extents, tuple(steps), box, element, 0, "uint32")
+    machine.memory.tensors = {MAP_AT: made}
+    machine.memory.layouts = {
+        "global": SimpleNamespace(
+            owners=lambda places, width: np.zeros(len(places), np.int64) - (places != MAP_AT),
+            find=lambda first, end: None,
+        )
+    }
+    return machine, made
+
+
+MAP_AT = 1 << 32 | 0x40
+
+
+def corners(extents: tuple[int, ...], inside: bool) -> list[tuple[int, ...]]:
+    """The corner of each warp's box; innermost at a multiple of 16 bytes."""
+    chance = random.Random(len(extents))
+    return [
+        (
+            4 * chance.randrange(-1 * (not inside), extents[0] // 4),
+            *(chance.randrange(-1 * (not inside), extent) for extent in extents[1:]),
+        )
+        for _ in LANES
+    ]
+
+
+@pytest.mark.parametrize("extents", [(64,), (24, 6), (12, 3, 3), (8, 3, 2, 3), (8, 2, 3, 2, 2)])
+@pytest.mark.parametrize("opcode", ["UTMALDG", "UTMALDG.MULTICAST", "UTMASTG", "UTMAREDG.ADD"])
+def test_a_copy_of_boxes_reads_its_corner_and_its_map(opcode: str, extents: tuple[int, ...]) -> None:
+    machine, one = with_maps(extents, 4)
+    loads, sends = opcode.startswith("UTMALDG"), "MULTICAST" in opcode
+    made, at_corners = copies(), corners(extents, not loads)
+    where = [lane._replace(far=(lane.far[0], lane.far[1] // 128 * 128)) for lane in made]
+    where = [lane._replace(near=(lane.near[0], lane.near[1] // 128 * 128)) for lane in where]
+    columns = [[at(lane.far if loads else lane.near) for lane in where]]
+    columns += [[at(lane.barrier) for lane in where]] if loads else []
+    columns += [[corner[i] for corner in at_corners] for i in range(len(extents))]
+    registers = {f"UR{8 + i}": of_warps(column) for i, column in enumerate(columns)}
+    registers |= {"UR20": MAP_AT & 0xFFFFFFFF, "UR21": MAP_AT >> 32}
+    registers |= {"UR24": of_warps([lane.blocks << 16 for lane in where])}
+    before = {name: store.data.copy() for name, store in machine.stores.items()}
+    name, _, more = opcode.partition(".")
+    text = f"{name}.{len(extents)}D{'.' * bool(more)}{more}"
+    machine.run(f"{text} [UR8], [UR20]{', UR24' * sends}", executing(), **registers)
+    told = machine.told
+    maps = sorted((lane.block, MAP_AT, 128, lane.warp) for lane in where)
+    assert together(told["maps"]) == maps
+    rows: list[tuple[Any, ...]] = []
+    wanted = {key: content.copy() for key, content in before.items()}
+    access = "bulk_load" if loads else "bulk_reduction" if "RED" in opcode else "bulk_store"
+    for lane, corner in zip(where, at_corners):
+        targets = [rank for rank in range(BLOCKS) if lane.blocks >> rank & 1] if sends else [lane.far[0]]
+        for number, outer in enumerate(np.ndindex(*one.box[:0:-1])):
+            place = [corner[0], *(first + i for first, i in zip(corner[1:], outer[::-1]))]
+            beside = all(0 <= i < extent for i, extent in zip(place[1:], extents[1:]))
+            for column in range(one.box[0]):
+                there = beside and 0 <= place[0] + column < extents[0]
+                spot = sum(i * step for i, step in zip([place[0] + column, *place[1:]], one.steps))
+                linear = 16 * number + 4 * column
+                if loads:
+                    value = before["global"][0, spot : spot + 4] if there else np.zeros(4, np.uint8)
+                    for block in targets:
+                        start = lane.far[1] - FIRST + linear
+                        wanted["shared"][block, start : start + 4] = value
+                elif there:
+                    start = lane.near[1] - FIRST + linear
+                    value = before["shared"][lane.block, start : start + 4]
+                    if "RED" in opcode:
+                        old = wanted["global"][0, spot : spot + 4].view(np.uint32)
+                        value = (old + value.view(np.uint32)).view(np.uint8)
+                    wanted["global"][0, spot : spot + 4] = value
+            width = sum(0 <= corner[0] + column < extents[0] for column in range(one.box[0])) * 4
+            if beside and width:
+                first = sum(i * step for i, step in zip([max(place[0], 0), *place[1:]], one.steps))
+                rows.append((access, lane.block, GLOBAL_BASE + first, width, lane.warp))
+    assert together(told["bulk_global"]) == sorted(rows)
+    size = 16 * 2 ** (len(extents) - 1)
+    if loads:
+        arrived = sorted(
+            (rank, lane.barrier[1], 0, -size)
+            for lane in where
+            for rank in (
+                [rank for rank in range(BLOCKS) if lane.blocks >> rank & 1] if sends else [lane.barrier[0]]
+            )
+        )
+        assert columns_of(told["arrive"]) == arrived
+    else:
+        read = sorted(("shared", 128, lane.block, lane.near[1], size, lane.warp) for lane in where)
+        assert together(told["check_copies"]) == read
+    assert all((machine.stores[key].data == content).all() for key, content in wanted.items())
+
+
+def test_a_copy_of_boxes_of_another_kind_is_unknown() -> None:
+    given = {"UR8": FIRST, "UR9": 24, "UR10": 0, "UR11": 0, "UR21": MAP_AT >> 32}
+    for text, place in (("UTMALDG.2D.IM2COL", MAP_AT), ("UTMALDG.2D", MAP_AT + 64)):
+        machine, _ = with_maps((24, 6), 4)
+        machine.run(f"{text} [UR8], [UR20]", executing(), **given, UR20=place & 0xFFFFFFFF)
+        assert [told[1] for told in machine.told["lose"]] == ["bulk_store", "bulk_load"]
+        assert machine.one("spoil")[0] == "shared"
+        assert columns_of([machine.one("waits for no bytes")]) == [(0, 24)] * len(LANES)
+    machine, _ = with_maps((24, 6), 4)
+    with pytest.raises(MemsimError, match="has 2 dimensions, but 1 are copied"):
+        machine.run("UTMALDG.1D [UR8], [UR20]", executing(), **given, UR20=MAP_AT & 0xFFFFFFFF)
+
+
+# --- mbarriers -------------------------------------------------------------------------------
+
+#: What a form counts, (arrivals, bytes), of the operand 5, and whether later phases expect fewer.
+ARRIVALS = {
+    "SYNCS.ARRIVE.TRANS64.A1T0 R8, [R4], RZ": (1, 0, False),
+    "SYNCS.ARRIVE.TRANS64.ART0 R8, [R4], R6": (5, 0, False),
+    "SYNCS.ARRIVE.TRANS64.TMASK.ART0 R8, [R4], R6": (5, 0, False),
+    "SYNCS.ARRIVE.TRANS64 R8, [R4], R6": (1, 5, False),
+    "SYNCS.ARRIVE.TRANS64.RED.A0TR RZ, [R4], R6": (0, 5, False),
+    "SYNCS.ARRIVE.TRANS64.RED.A0TX RZ, [R4], R6": (0, -5, False),
+    "SYNCS.ARRIVE.TRANS64.RED.A0T1 RZ, [R4], RZ": (0, 1, False),
+    "SYNCS.ARRIVE.TRANS64.OPTOUT.A1T0 R8, [R4], RZ": (1, 0, True),
+    "ARRIVES.LDGSTSBAR.64.TRANSCNT [R4]": (0, -1, False),
+    "ARRIVES.LDGSTSBAR.64.ARVCNT [R4]": (1, 0, False),
+}
+
+
+def at_barriers(own: bool = False) -> tuple[dict[str, Any], list[tuple[int, int, int, int]]]:
+    """Registers, and (block, thread, block of the mbarrier, its address) of each lane."""
+    which = lanes(8, own)
+    given = {"R4": of_lanes(which, [at(lane.barrier) for lane in which]), "R6": 5}
+    return given, [(lane.block, lane.thread, *lane.barrier) for lane in which]
+
+
+def mask_of(rows: list[tuple[int, int, int, int]]) -> np.ndarray:
+    mask = np.zeros((BLOCKS, THREADS), bool)
+    mask[[row[0] for row in rows], [row[1] for row in rows]] = True
+    return mask
+
+
+@pytest.mark.parametrize("text", ARRIVALS)
+def test_what_arrives_at_an_mbarrier(text: str) -> None:
+    given, rows = at_barriers(own=".RED" not in text)  # a result is that of the own block's object
+    arrivals, bytes, drops = ARRIVALS[text]
+    machine = Cluster().run(text, from_bools(mask_of(rows)), **given)
+    blocks, places, counts, expected, *rest = machine.one("arrive")
+    assert list(zip(blocks, places)) == [row[2:] for row in rows]
+    assert {*counts} == {arrivals} and {*expected} == {bytes}
+    own = [row[0] for row in rows], [row[1] // 32 for row in rows]
+    columns = [place // 8 for place in places]
+    assert machine.one("noted")[0] == "mbarrier operations"
+    if text.startswith("ARRIVES"):
+        assert machine.one("copies_arrive") == (*own, columns) and not rest
+        return
+    dropped, groups = rest
+    assert dropped is drops
+    assert len({*groups}) == len({*zip(*own)}) == len({*zip(groups, *own)})  # a number for each warp
+    assert machine.one("arrives") == (*own, blocks, columns)
+    if "RZ, [R4]" in text:
+        assert machine.slots[8] is None
+        return
+    low, high = (np.broadcast_to(to_array(machine.slots[slot]), (BLOCKS, THREADS)) for slot in (8, 9))
+    for block, thread, *to in rows:
+        group = [other for same, other, *at in rows if (same, other // 32, at) == (block, thread // 32, to)]
+        word = sum(1 << other % 32 for other in group) if "TMASK" in text else 0
+        assert int(low[block, thread]) & 0xFFFFFFFF == word
+        assert int(high[block, thread]) & 0xFFFFFFFF == int(upper_word(*np.zeros((3, 1), np.int64))[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("SYNCS.CCTL.IV [R4]", "invalidate"),
+        ("SYNCS.EXCH.64 URZ, [R4], R6", "initialise"),
+        ("SYNCS.FOO R8, [R4], R6", "forget"),
+        ("SYNCS.ARRIVE.TRANS64.A1T0.ART0 R8, [R4], R6", "forget"),
+    ],
+)
+def test_what_else_is_done_to_an_mbarrier(text: str, told: str) -> None:
+    given, rows = at_barriers()
+    machine = Cluster().run(text, from_bools(mask_of(rows)), **given, R7=3)
+    found = machine.one(told)
+    assert machine.told.keys() == {"noted", "visit", "use_mbarrier", told}
+    if told == "forget":
+        assert "is not executed" in found[0].story() and isinstance(machine.slots[8], Poison)
+    else:
+        assert list(zip(*found[:2])) == [row[2:] for row in rows]
+        assert told == "invalidate" or found[2] == [3 << 32 | 5] * len(rows)
+    ((_, own, warps, blocks),) = machine.told["visit"]
+    assert list(zip(own, warps, blocks)) == [(row[0], row[1] // 32, row[2]) for row in rows]
+    near, far = machine.told["use_mbarrier"]
+    for uses, is_near in ((near, True), (far, False)):
+        lanes_there = [row[:2] for row in rows if (row[0] == row[2]) == is_near]
+        wanted = np.zeros((BLOCKS, THREADS), bool)
+        wanted[[row[0] for row in lanes_there], [row[1] for row in lanes_there]] = True
+        assert (np.broadcast_to(to_bools(uses[2]), wanted.shape) == wanted).all()
+        assert uses[3:] == ("EXCH" in text, is_near)
+
+
+def test_an_mbarrier_at_an_unknown_place() -> None:
+    machine = Cluster().run("SYNCS.ARRIVE.TRANS64.A1T0 R8, [R4], RZ", R4=WHY)
+    assert machine.told.keys() == {"noted", "forget"} and "never written" in machine.one("forget")[0].story()
+    assert [isinstance(machine.slots[slot], Poison) for slot in (7, 8, 9, 10)] == [False, True, True, False]
+    assert not Cluster().run("SYNCS.ARRIVE.TRANS64.A1T0 R8, [R4], RZ", False).told
