@@ -130,6 +130,8 @@ def test_order(name: str) -> None:
         both(lambda a, b: one(form) if less(a, b) else 0),
         **inputs(form, 2),
     )
+    ones = both(lambda a, b: 0xFFFF if less(a, b) else 0)
+    check(f"HSET2{name}.LT.AND R0, R1, R2, PT", ones, **inputs(form, 2))
 
 
 def test_two_numbers_in_an_instruction() -> None:

@@ -27,7 +27,7 @@ from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor
-from tests.isa.harness import words
+from tests.isa.harness import compute, words
 from tests.isa.oracle import BF16, F16, F32, flush, fused, is_nan, one, pieces, signed, unsigned
 
 LANES = 32
@@ -796,3 +796,8 @@ def test_operands_of_atomics(text: str, change: int) -> None:
     )
     assert list(after) == [(word + change) % 2**32 for word in before]
     assert machine.word("R4") == list(before)
+
+
+def test_all_bits_of_a_pair_are_in_the_instruction() -> None:
+    machine_words = [int(one) & 0xFFFFFFFF for one in compute("MOV.64 R0, 0x1122334455667788", {})]
+    assert machine_words == [0x55667788, 0x11223344]

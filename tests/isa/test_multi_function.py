@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memsim.isa.multi_function as unit
-from memsim.isa.multi_function import FUNCTIONS, OF_HIGH
+from memsim.isa.multi_function import FUNCTIONS, OF_HIGH, is_approximate
+from memsim.sass.decode import decode
+from memsim.sass.listing import Listing, ListingLine
 from memsim.state.registers import to_array
 from tests.isa.harness import compute
 from tests.validate.conftest import TRACES
@@ -230,3 +232,20 @@ def test_numbers_that_are_none() -> None:
         assert np.array_equal(found, np.array(wanted, np.float32), equal_nan=True), name
         number = ~np.isnan(found)
         assert np.array_equal(np.signbit(found)[number], np.signbit(np.array(wanted))[number]), name
+
+
+@pytest.mark.parametrize(
+    ("operand", "approximates"),
+    [
+        *((text, True) for text in ("R2", "1", "+INF", "0x7f800000", "0xff800000")),
+        *((text, False) for text in ("-QNAN", "0x7fc00000", "0xffc00000", "0x7f800001")),
+    ],
+)
+def test_what_is_computed_of_no_number_is_no_approximation(operand: str, approximates: bool) -> None:
+    lines = (ListingLine(0, None, f"MUFU.RSQ R0, {operand}", None),)
+    assert is_approximate(decode(Listing("k", lines, {})).ops[0]) is approximates
+
+
+def test_sums_and_moves_are_no_approximations() -> None:
+    lines = tuple(ListingLine(0, None, text, None) for text in ("FADD R0, R1, R2", "MUFU.EX2 R0, R1"))
+    assert [is_approximate(op) for op in decode(Listing("k", lines, {})).ops] == [False, True]

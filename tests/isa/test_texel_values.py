@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -40,3 +43,53 @@ def test_an_unknown_border_is_no_matter_where_it_has_no_weight(x: float, known: 
     texture = Texture(ArrayArg((8,)), 1, memory="array", filter="linear", address="border")
     _, found = fetched(texture, [np.full((1, 1), x, np.float32)], 0, None)
     assert found.tolist() == [[known]]
+
+
+def texel(address: str, texels: Any, border: tuple[float, ...], at: list[int]) -> list[float | None]:
+    """One texel of the innermost axis first; None: not known."""
+    places = []
+    for place, extent in zip(at, texels.shape[-2::-1]):
+        if address == "border" and not 0 <= place < extent:
+            return [*(border or [None] * 4)][: texels.shape[-1]]
+        if address == "wrap":
+            place %= extent
+        elif address == "mirror":
+            place %= 2 * extent
+            place = min(place, 2 * extent - 1 - place)
+        places.append(min(max(place, 0), extent - 1))
+    return [float(channel) for channel in texels[tuple(places[::-1])]]
+
+
+@pytest.mark.parametrize("border", [(), (7.0, 8.0, 0.5, 1.0)])
+@pytest.mark.parametrize("address", ["clamp", "wrap", "mirror", "border"])
+@pytest.mark.parametrize("shape", [(6, 2), (3, 5, 2), (2, 3, 4, 2)])
+@pytest.mark.parametrize("component", [None, 0, 1])
+def test_texels_one_by_one(
+    shape: tuple[int, ...], address: str, border: tuple[float, ...], component: int | None
+) -> None:
+    """Of a fetch the texel in which the place is; of a gather the four around it, in the order of `tld4`."""
+    if (component is not None and len(shape) != 3) or (border and address != "border"):
+        return
+    chance = np.random.default_rng(len(shape))
+    array = chance.normal(size=shape).astype(np.float32)
+    dimensions = len(shape) - 1
+    normalized = address in ("wrap", "mirror")
+    texture = Texture(
+        array, dimensions, memory="array", address=address, border=border, normalized=normalized
+    )
+    at = [chance.uniform(-2 * extent, 3 * extent, (1, 64)).astype(np.float32) for extent in shape[-2::-1]]
+    asked = [one / np.float32(extent) for one, extent in zip(at, shape[-2::-1])] if normalized else at
+    found, known = fetched(texture, asked, 0, component)
+    for lane in range(64):
+        own = [
+            float(one[0, lane]) * (extent if normalized else 1) for one, extent in zip(asked, shape[-2::-1])
+        ]
+        if component is None:
+            wanted = texel(address, array, border, [math.floor(one) for one in own])
+        else:
+            x, y = (math.floor((math.floor((one - 0.5) * 256 + 0.5)) / 256) for one in own)
+            four = ((x, y + 1), (x + 1, y + 1), (x + 1, y), (x, y))  # PTX ISA, `tld4`
+            wanted = [texel(address, array, border, [*one])[component] for one in four]
+        assert bool(known[0, lane]) == (None not in wanted)
+        if known[0, lane]:
+            assert found[0, lane].tolist() == wanted

@@ -18,6 +18,7 @@ from memsim.state.registers import Sum
 from memsim.trace import record as module
 from memsim.trace import site_records
 from memsim.trace.footprint import Footprint
+from memsim.trace.merge import merge, recorded_blocks
 from memsim.trace.record import Recorder
 from memsim.trace.trace_data import AccessSite
 
@@ -217,6 +218,37 @@ def test_an_access_that_hardly_repeats_is_folded_at_once(
         again = found.access(SiteAccess(LOAD, Sum(0, v=words), True, True))
         assert not repeats or (again is not None and again() and again())
     assert found.is_scattered != repeats and len(requests(found)) == (12 if repeats else 1)
+
+
+def test_requests_of_a_folded_access_wait_to_be_costed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each event has a request for each of three blocks; what waits is counted in the end all the same."""
+    monkeypatch.setattr(module, "BATCH", 7)
+    found, waiting = recorder(SameCost(SM_90)), []
+    found.fold(found.record(LOAD))
+    for rotation in range(5):
+        words = Sum(0, u=Part(np.arange(BLOCKS)[:, None] * 4), v=Part((LANES + rotation) % 32 * 4))
+        found.access(SiteAccess(LOAD, words, True, FIRST_WARP))
+        waiting.append((found.sites[LOAD.index].wait, found.remembered))
+    assert waiting == [(wait, 500 * wait) for wait in (3, 6, 0, 3, 6)]
+    assert sum(row[0] for row in requests(found)) == 5 * BLOCKS
+
+
+@pytest.mark.parametrize("folded", [True, False])
+def test_parts_of_a_launch_are_put_together_folded_if_one_is(folded: bool) -> None:
+    parts = []
+    for first in (0, 1):
+        part = recorder(SameCost(SM_90))
+        if folded and first:
+            part.fold(part.record(LOAD))
+        for rotation in range(first, 4):
+            part.access(SiteAccess(LOAD, Sum(0, v=Part((LANES + rotation) % 32 * 4)), True, FIRST_WARP))
+        part.forget()
+        parts.append(recorded_blocks(part))
+    found = recorder(SameCost(SM_90))
+    merge(found, parts)
+    assert [row[0] for row in requests(found)] == ([21] if folded else [3, 6, 6, 6])
+    site = only_site(found)
+    assert site.instructions == 7 * 6
 
 
 def test_room_is_not_made_at_every_access_where_nothing_can_be_folded(

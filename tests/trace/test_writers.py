@@ -12,6 +12,7 @@ from memsim.kernels import catalog
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
 from memsim.state.registers import Sum
+from memsim.trace import writers as writers_module
 from memsim.trace.trace import Trace
 from memsim.trace.writers import MOST_WORDS, SwappedWords, Writers
 from tests.simt.cuda import kernels_of
@@ -43,6 +44,15 @@ def test_the_first_thread_of_the_first_block_is_the_owner() -> None:
     assert rows[1].tolist() == list(range(64))
     assert rows[2].tolist() == [word // 4 for word in range(64)]
     assert rows[3].tolist() == [-1] * 64
+
+
+def test_what_is_remembered_of_stores_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers_module, "MOST_SEEN", 2)
+    writers = Writers()
+    for word in (*range(6), *range(6)):
+        writers.wrote(4 * word, 4, Part(np.arange(32)[None] == word), 32)
+        assert 1 <= len(writers.seen) <= 3
+    assert writers.threads.tolist() == list(range(6))
 
 
 def test_of_threads_that_write_a_word_at_once_the_first_owns_it() -> None:
