@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memsim.state.predicates import to_bools
+from memsim.state.registers import from_array, to_array
 from tests.isa.harness import WORDS, check, compute, words
 from tests.isa.oracle import ORDER, pieces, signed, unsigned
 
@@ -301,3 +305,27 @@ def test_sums_of_a_block_and_a_thread(block: list[int], thread: list[int], other
             total = unsigned(block[i] + thread[j]) + other[j]
             assert unsigned(int(words_found[i, j])) == unsigned(total)
             assert bool(carries[i, j]) == (total >> 32 == 1)
+
+
+@pytest.mark.parametrize("how", ORDER)
+def test_comparisons_of_words_whose_bounds_meet(how: str) -> None:
+    """What bounds decide, and what they leave to the lanes."""
+    pairs = [[low, high] for low in range(-1, 3) for high in range(low, 3)]
+    for a, b in product(pairs, pairs):
+        registers = {"R1": from_array(np.array([a])), "R2": from_array(np.array([b]))}
+        found, inverse = compute(f"ISETP.{how}.AND P0, P1, R1, R2, PT", registers)
+        wanted = [ORDER[how](x, y) for x, y in zip(a, b)]
+        assert np.broadcast_to(to_bools(found), (1, 2)).tolist() == [wanted]
+        assert np.broadcast_to(to_bools(inverse), (1, 2)).tolist() == [[not one for one in wanted]]
+
+
+@pytest.mark.parametrize(("least", "pick"), [("PT", min), ("!PT", max)])
+@pytest.mark.parametrize("kind", ["", ".U32"])
+def test_the_lesser_of_words_whose_bounds_meet(kind: str, least: str, pick: Callable[..., int]) -> None:
+    pairs = [[low, high] for low in range(-2, 3) for high in range(low, 3)]
+    for a, b in product(pairs, pairs):
+        registers = {"R1": from_array(np.array([a])), "R2": from_array(np.array([b]))}
+        (found,) = compute(f"IMNMX{kind} R0, R1, R2, {least}", registers)
+        key = (lambda word: word % 2**32) if kind else None
+        wanted = [pick(x, y, key=key) for x, y in zip(a, b)]
+        assert np.broadcast_to(to_array(found), (1, 2)).tolist() == [wanted]

@@ -206,6 +206,13 @@ def test_the_sign_of_a_register_as_a_predicate(inverted: bool) -> None:
     assert is_negative(-1) is True and is_negative(0) is False
 
 
+@pytest.mark.parametrize("low", range(-2, 3))
+@pytest.mark.parametrize("high", range(-2, 3))
+def test_signs_of_words_between_bounds(low: int, high: int) -> None:
+    found = is_negative(from_array(np.array([[low, high]])))
+    assert np.broadcast_to(to_bools(found), (1, 2)).tolist() == [[low < 0, high < 0]]
+
+
 @pytest.mark.parametrize(
     ("kind", "one"),
     [

@@ -122,8 +122,11 @@ def test_what_other_blocks_touched_is_added_also_to_a_piece_in_one_state(
     marks.sectors("load", np.arange(16))
     marks.sectors("load", np.arange(8))  # of which one state is stored
     others.sectors("load", np.array([30]))
-    others.sectors("store", np.array([1, 2, 9]))
+    others.sectors("store", np.array([1, 2]))
+    others.sectors("store", np.array([9]))
     theirs = others.sectors_so_far
+    told = {number: (first, states.tolist()) for number, (first, states) in theirs.items()}
+    assert told == {0: (1, [2, 2]), 1: (1, [2]), 3: (6, [1])}  # from the first to the last, no more
     marks.add(theirs)
     assert marks.footprint == Footprint(17, 3)
     assert others.footprint == Footprint(1, 3)

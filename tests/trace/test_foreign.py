@@ -353,9 +353,9 @@ thread block = 0,0,0
 warp = 1
 insts = 5
 0000 ffffffff 0 LDGSTS.E.64 0 8 1 0x7f0000000040 8
-0000 0000000f 0 LDGSTS.E.64 0 8 1 0x3000 8
+0000 0000000f 0 LDGSTS.E.64 0 8 1 0x0 8
 0000 ffffffff 0 LDGSTS.E.64 0 8 1 0x7f0000000040 8
-0000 0000000f 0 LDGSTS.E.64 0 8 1 0x3000 8
+0000 0000000f 0 LDGSTS.E.64 0 8 1 0x0 8
 0010 00000000 0 STS.U8 0 1 1 0x0 0
 
 #END_TB
@@ -374,10 +374,10 @@ insts = 1
 
 def test_the_whole_of_a_written_trace(tmp_path: Path) -> None:
     """A copy is a pair of lines, its destination and its source, and its other side is no line of its own."""
-    copied = Request(LANES * 8 + 64, 2, partner=np.where(LANES < 4, LANES * 8 + 0x3000, -1))
+    copied = Request(LANES * 8 + 64, 2, partner=np.where(LANES < 4, LANES * 8, -1))
     trace = make_trace(
         (site(space="shared", op="cp_async", width=8), [copied]),
-        (site(space="global", op="cp_async", width=8), [Request(LANES * 8 + 0x3000)]),
+        (site(space="global", op="cp_async", width=8), [Request(LANES * 8)]),
         (site(op="store", width=1), [Request(LANES, active=False), Request(LANES + 16)]),
         launch=Launch((2, 2, 1), (64, 1, 1), 512),
         arrays=(("s", "shared", 128, 512), ("a", "global", 0, 4096)),
@@ -392,7 +392,7 @@ def test_the_whole_of_a_written_trace(tmp_path: Path) -> None:
     row = again.site == at
     assert again.count[row].tolist() == [2]
     assert again.addresses[row].tolist() == [(LANES * 8 + 64).tolist()]
-    assert again.partner[row].tolist() == [np.where(LANES < 4, LANES * 8 + 0x3000, -1).tolist()]
+    assert again.partner[row].tolist() == [np.where(LANES < 4, LANES * 8, -1).tolist()]
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])

@@ -220,6 +220,26 @@ def test_an_access_that_hardly_repeats_is_folded_at_once(
     assert found.is_scattered != repeats and len(requests(found)) == (12 if repeats else 1)
 
 
+@pytest.mark.parametrize("first", [FIRST_WARP, None])
+@pytest.mark.parametrize("second", [FIRST_WARP, True, None])
+def test_parts_are_alike_if_their_blocks_executed_the_same(first: Any, second: Any) -> None:
+    """A part of which nothing was counted says nothing."""
+    found, other = recorder(), recorder()
+    for part, mask in ((found, first), (other, second)):
+        if mask is not None:
+            part.executed(0, 2, mask)
+        part.forget()
+    assert other.executions.blocks_alike
+    found.executions.add_others(other.executions)
+    assert found.executions.blocks_alike == (None in (first, second) or first is second)
+    third = recorder()
+    third.executed(0, 2, FIRST_WARP)
+    assert third.executions.blocks_alike
+    found.executions.add_others(third.executions)
+    told = {one for one in (first, second, FIRST_WARP) if one is not None}
+    assert found.executions.blocks_alike == (len(told) == 1)
+
+
 def test_requests_of_a_folded_access_wait_to_be_costed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each event has a request for each of three blocks; what waits is counted in the end all the same."""
     monkeypatch.setattr(module, "BATCH", 7)
