@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memsim.isa.integer import carry_of_64
 from memsim.state.predicates import to_bools
-from memsim.state.registers import from_array, to_array
-from tests.isa.harness import WORDS, check, compute, words
+from memsim.state.registers import from_array, plus, to_array
+from tests.isa.harness import WORDS, check, compute, held, words
 from tests.isa.oracle import ORDER, pieces, signed, unsigned
 
 A, B, C, D = (words(48, seed) for seed in range(4))
@@ -289,15 +290,8 @@ def test_distances() -> None:
 )
 def test_sums_of_a_block_and_a_thread(block: list[int], thread: list[int], other: list[int]) -> None:
     """Registers that are sums of parts give what the words give that they stand for."""
-    from memsim.state.registers import plus, to_array
-    from tests.isa.harness import held
-
     both = plus(held(block, (8, 1)), held(thread, (1, 8)))
     (low, carry) = compute("IADD3 R0, P0, R1, R2, RZ", {"R1": both, "R2": held(other, (1, 8))})
-    import numpy as np
-
-    from memsim.state.predicates import to_bools
-
     words_found = np.broadcast_to(to_array(low), (8, 8))
     carries = np.broadcast_to(to_bools(carry), (8, 8))
     for i in range(8):
@@ -329,3 +323,13 @@ def test_the_lesser_of_words_whose_bounds_meet(kind: str, least: str, pick: Call
         key = (lambda word: word % 2**32) if kind else None
         wanted = [pick(x, y, key=key) for x, y in zip(a, b)]
         assert np.broadcast_to(to_array(found), (1, 2)).tolist() == [wanted]
+
+
+def test_carries_of_64_bits_of_which_some_lanes_are_negative() -> None:
+    edges = [0, 1, 2**63 - 1, -1, -(2**63)]
+    for a, b in product(product(edges, edges), product(edges, edges)):
+        for extra in (0, 1):
+            first, second = (from_array(np.array([list(pair)])) for pair in (a, b))
+            wanted = [x % 2**64 + y % 2**64 + extra >= 2**64 for x, y in zip(a, b)]
+            found = carry_of_64(first, second, extra)
+            assert np.broadcast_to(to_bools(found), (1, 2)).tolist() == [wanted]

@@ -266,6 +266,7 @@ def of_lanes(which: list[Lane], values: list[int]) -> Any:
         ("REDAS.ADD", 4, 1),
         ("REDAS.ADD.64", 8, 2),
         ("REDAS.MAX.S32", 4, 1),
+        ("REDAS.MAX.S32.64", 8, 2),
     ],
 )
 def test_an_asynchronous_store_tells_whose_bytes_it_writes(

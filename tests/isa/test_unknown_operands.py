@@ -12,7 +12,7 @@ from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
 from memsim.state.partial import Partial
 from memsim.state.poison import Poison
 from memsim.state.predicates import from_bools, to_bools
-from memsim.state.registers import from_array
+from memsim.state.registers import from_array, ints, to_array
 from tests.isa.test_memory import LANES, Machine, each, pointers
 
 WHY = Poison("never written", None)
@@ -184,3 +184,38 @@ def test_an_unknown_address_of_a_matrix_is_unknown_in_all_lanes() -> None:
     machine = Machine().run("LDSM.16.M88.2 R4, [R2]", R2=WHY)
     assert [unknown_lanes(machine.slots[slot]) for slot in (4, 5)] == [list(range(LANES))] * 2
     assert machine.touched == [("lost", "shared", 16)]
+
+
+class Beyond(Machine):
+    """The odd lanes' addresses are outside of every array."""
+
+    def touch(self, *given: Any) -> Any:
+        return from_bools(EVERY[None] % 2 == 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LDG.E R4, desc[UR4][R2.64]",
+        "LDG.E.64 R4, desc[UR4][R2.64]",
+        "ATOMG.E.ADD.STRONG.GPU PT, R4, desc[UR4][R2.64], R8",
+        "ATOMG.E.EXCH.STRONG.GPU PT, R4, desc[UR4][R2.64], R8",
+        "STG.E desc[UR4][R2.64], R8",
+    ],
+)
+def test_what_lies_outside_of_every_array(text: str) -> None:
+    """What is read there is unknown in the lanes that do; nothing is written there."""
+    low, high = pointers([8 * lane for lane in range(LANES)])
+    inside, machine = Machine(), Beyond()
+    for one in (inside, machine):
+        one.run(text, R2=low, R3=high, R8=5)
+    written = [4, 5] if ".64 R4" in text else [] if text.startswith("STG") else [4]
+    for slot in written:
+        assert unknown_lanes(machine.slots[slot]) == list(range(1, LANES, 2))
+        assert "outside of every array" in machine.slots[slot].poison.story()
+        known = [int(to_array(ints(one))[0, 2]) for one in (machine.slots[slot].value, inside.slots[slot])]
+        assert known[0] == known[1]
+    before, after = machine.content["global"], machine.bytes_of("global")
+    for lane in range(LANES):
+        of = inside.bytes_of("global") if lane % 2 == 0 else before
+        assert after[8 * lane : 8 * lane + 8] == of[8 * lane : 8 * lane + 8]

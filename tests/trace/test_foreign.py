@@ -17,7 +17,7 @@ import memsim
 from memsim.analysis import analyze_trace
 from memsim.launch import Launch
 from memsim.shown import ShownAnalysis
-from memsim.trace.foreign.collect import BlocksSeen, Opcode, read_opcode
+from memsim.trace.foreign.collect import Batch, BlocksSeen, Opcode, read_opcode
 from memsim.trace.foreign.formats import MATRICES, NAMES, write_accelsim
 from memsim.trace.suffixes import is_foreign
 from memsim.trace.trace import Trace
@@ -569,6 +569,25 @@ def test_a_line_without_end_is_not_held(name: str, tmp_path: Path) -> None:
     tracemalloc.stop()
     assert caught.value.line == good.count("\n") + 1
     assert most < 16 << 20
+
+
+def test_requests_are_expanded_with_zeros_where_no_lane_is_active() -> None:
+    batch = Batch()
+    batch.add_steps(0x80000005, 100, -4)
+    batch.add_full(0b110, [7, 9])
+    batch.add_steps(0, 5, 5)
+    batch.add_full(0, [])
+    for addresses in ([1], [1, 2, 3]):
+        with pytest.raises(ValueError, match="differ"):
+            batch.add_full(0b11, addresses)
+    batch.add_full(1 << 31, [8])
+    batch.blocks.extend(range(5))
+    batch.warps.extend(range(5))
+    wanted = [{0: 100, 2: 96, 31: 92}, {1: 7, 2: 9}, {}, {}, {31: 8}]
+    found = batch.requests()
+    assert found.addresses.tolist() == [[row.get(lane, 0) for lane in range(32)] for row in wanted]
+    assert found.active.tolist() == [[lane in row for lane in range(32)] for row in wanted]
+    assert found.block.tolist() == found.warp.tolist() == list(range(5))
 
 
 def test_blocks_are_counted_once() -> None:

@@ -235,6 +235,12 @@ def test_a_file_is_not_unpacked_beyond_what_it_may_hold(tmp_path: Path, saved: P
             Trace.load(path)
 
 
+def test_a_column_may_be_as_long_as_it_may_be(tmp_path: Path) -> None:
+    whole = dataclasses.replace(TRACE, writers=np.full(MOST_SHARED // 4, -1, np.int32))
+    whole.save(tmp_path / "t.npz")
+    assert same(Trace.load(tmp_path / "t.npz"), whole)
+
+
 @pytest.mark.parametrize(
     "shape", ["(99999999999999,)", "(-1,)", "(2, 32, 1)", "'x'", "()", "(2,)" + " " * 99999]
 )
