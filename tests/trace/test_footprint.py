@@ -96,6 +96,14 @@ def test_what_has_no_room_in_the_map_is_left_out(monkeypatch: pytest.MonkeyPatch
     assert marks.footprint == Footprint(3, 0)
 
 
+def test_pieces_far_apart_have_room_for_what_is_touched() -> None:
+    """And those between them take none."""
+    marks = Marks()
+    piece = 1 << footprint.PIECE_BITS
+    marks.sectors("load", np.array([3, 40 * piece + 5, 90 * piece]))
+    assert marks.footprint == Footprint(3, 0) and sorted(marks.pieces) == [0, 40, 90]
+
+
 def test_of_a_piece_in_one_state_only_that_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     """And it can be written afterwards."""
     monkeypatch.setattr(footprint, "PIECE_BITS", 3)

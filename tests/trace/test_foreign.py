@@ -103,6 +103,18 @@ def test_lists_strides_and_differences_are_three_ways_to_say_the_same(tmp_path: 
         assert trace.addresses[0, 4:12].tolist() == [0x1020 + 8 * i for i in range(8)]
 
 
+@pytest.mark.parametrize(("suffix", "lanes"), [("", 8), (".2", 16), (".4", 32)])
+@pytest.mark.parametrize("name", ["LDSM", "STSM"])
+def test_only_the_lanes_that_supply_addresses_of_matrices_are_active(
+    name: str, suffix: str, lanes: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.traceg"
+    path.write_text(
+        f"{ONE_WARP}0010 ffffffff 1 R1 {name}.16.M88{suffix} 1 R2 16 1 0x7f0000000000 16\n#END_TB\n"
+    )
+    assert Trace.load(path).active.tolist() == [[lane < lanes for lane in range(32)]]
+
+
 def test_old_versions_have_places_and_new_ones_line_numbers(tmp_path: Path) -> None:
     head = "-kernel name = k\n-grid dim = (4,2,1)\n-block dim = (64,1,1)\n"
     old = tmp_path / "old.traceg"

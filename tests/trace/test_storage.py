@@ -283,6 +283,15 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_a_file_does_not_say_of_a_site(saved: Path, tmp_path: Path) -> None:
+    with np.load(saved) as file:
+        sites = json.loads(file["header"].tobytes())["sites"]
+    later = ("unresolved", "unresolved_requests", "address", "lanes", "apart")
+    short = [{name: value for name, value in one.items() if name not in later} for one in sites]
+    for one in Trace.load(rewritten(saved, tmp_path / "t.npz", sites=short)).sites:
+        assert [getattr(one, name) for name in later] == [None, 0, -1, 0, False]
+
+
 def test_all_that_is_said_of_a_launch_is_saved(tmp_path: Path) -> None:
     said = dataclasses.replace(
         TRACE,
