@@ -62,9 +62,9 @@ def permute(form: BoundForm, x: IntReader, s: IntReader, y: IntReader) -> Comput
         if named is not None:
             choice = from_array(entries(np.array(named), to_array(choice) & 3))
         low, high = x(r), y(r)
-        if choice == 0x3210 or (type(choice) is int and choice & 0xFFFF == 0x3210):
-            return fit(low, 32)
         if type(choice) is int:
+            if choice & 0xFFFF == 0x3210:
+                return fit(low, 32)
             return fit(by_constant(low, high, choice), 32)
         picks = to_array(choice)
         joined = u64(to_array(unsigned(fit(low, 32), 32)) | (to_array(fit(high, 32)) << 32))

@@ -80,7 +80,7 @@ def fetched(
     """
     takes_two = texture.filter == "linear" or component is not None
     axes = [position(texture, at, extent, takes_two) for at, extent in zip(coordinates, texture.size)]
-    which = np.clip(layer, 0, texture.layers - 1) if texture.layered else 0
+    which = np.minimum(layer, texture.layers - 1) if texture.layered else 0
     low = [low for low, _ in axes]
     if component is not None:
         found = [_texel(texture, [low[0] + x, low[1] + y], which) for x, y in GATHERED]

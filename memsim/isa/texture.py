@@ -63,8 +63,8 @@ def texels_of_numbers(texture: Texture, index: np.ndarray) -> Touched:
 def texels_at_coordinates(
     texture: Texture, coordinates: Sequence[np.ndarray], layer: np.ndarray | int, gathers: bool
 ) -> Touched:
-    """Texels at coordinates, floats along x, y and z. gathers: it takes two texels along x and y, as a
-    filtered fetch may.
+    """Texels at coordinates, floats along x, y and z. layer: from 0 on; beyond the last one, that one.
+    gathers: it takes two texels along x and y, as a filtered fetch may.
     """
     axes = [_axis(texture, at, extent, gathers) for at, extent in zip(coordinates, texture.size)]
     inside = np.logical_and.reduce(np.broadcast_arrays(*(axis.inside for axis in axes)))
@@ -74,7 +74,7 @@ def texels_at_coordinates(
     missing = 3 - len(axes)
     first, second = first + [0] * missing, second + [NONE] * missing
     if texture.layered:
-        first[2] = np.clip(layer, 0, texture.layers - 1)
+        first[2] = np.minimum(layer, texture.layers - 1)
     return Touched(pack_texels(first, second), inside, doubtful)
 
 
@@ -240,7 +240,7 @@ def _reader(form: BoundForm, fetch: Fetch) -> Any:
         which = to_array(layer(machine.slots)) & 0xFFFF if layer is not None else 0
         if is_cube:
             at, face = on_cube(at)
-            which = np.clip(which, 0, texture.layers // 6 - 1) * 6 + face
+            which = np.minimum(which, texture.layers // 6 - 1) * 6 + face
         return _At(None, at, which)
 
     return read

@@ -95,7 +95,11 @@ def bytes_of(a: int, selector: int, c: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "selector", [0x3210, 0x3211, 0x320F, 0x7210, 0x5410, 0x7632, 0x0123, 0xBB99, 0x8888, 0xFEDC, 0x4440]
+    "selector",
+    [
+        *(0x3210, 0x3211, 0x320F, 0x7210, 0x5410, 0x7632, 0x0123, 0xBB99, 0x8888, 0xFEDC, 0x4440),
+        *(0x13210, 0xFFFF3210, 0x32107654, 0x3210FFFF, 0x32111111),  # bits from 16 on do not matter
+    ],
 )
 def test_permutations(selector: int) -> None:
     check(f"PRMT R0, R1, {selector:#x}, R2", lambda a, c: bytes_of(a, selector, c), R1=A, R2=B)

@@ -222,11 +222,11 @@ def test_index_math_has_the_footprint_of_its_kernel() -> None:
 def test_copies_that_are_written_out_read_their_other_side() -> None:
     recorder = Recorder()
     addresses = np.arange(32)[None, :] * 16
-    partner = np.where(np.arange(32) < 16, addresses + 4096, -1)
+    partner = np.where(np.arange(32) < 16, 2 * addresses, -1)
     one = np.zeros(1, np.int64)
     made = SiteRequests(addresses, np.ones((1, 32), bool), partner, one, one)
     recorder.requests(Site(0, Instruction("LDGSTS"), "cp_async_cg", "shared", 16), made)
-    assert recorder.marks.footprint == Footprint(8, 0)
+    assert recorder.marks.footprint == Footprint(16, 0)
 
 
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

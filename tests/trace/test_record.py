@@ -240,6 +240,17 @@ def test_parts_are_alike_if_their_blocks_executed_the_same(first: Any, second: A
     assert found.executions.blocks_alike == (len(told) == 1)
 
 
+def test_once_accesses_hardly_repeat_new_ones_are_folded_and_old_ones_stay() -> None:
+    found = recorder(SameCost(SM_90))
+    found.access(SiteAccess(STORE, WORDS, True, True))
+    found.is_scattered = True
+    for rotation in range(3):
+        found.access(SiteAccess(STORE, Sum(0, v=Part((LANES + rotation) % 32 * 4)), True, True))
+        found.access(SiteAccess(LOAD, Sum(0, v=Part((LANES + rotation) % 32 * 4)), True, True))
+    assert not found.sites[STORE.index].rows.folded and len(found.sites[STORE.index].rows) == 3
+    assert found.sites[LOAD.index].rows.folded
+
+
 def test_requests_of_a_folded_access_wait_to_be_costed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each event has a request for each of three blocks; what waits is counted in the end all the same."""
     monkeypatch.setattr(module, "BATCH", 7)
