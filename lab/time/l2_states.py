@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,12 @@ def catalogue(cupy: Any, folder: Path) -> Iterator[tuple[str, Callable[[], objec
         path, spec = folder / step.cubin, catalog()[step.catalogue]
         kernel = read_module(path.read_bytes(), file=step.cubin).kernels[step.kernel]
         args = dict(zip(spec.arguments, unpack(step.args, path.with_suffix("")), strict=True))
-        yield step.catalogue, prepare(cupy, path, kernel, step, args, spec)[0]
+        yield step.catalogue, prepare(cupy, path, kernel, step, args, spec).run
     module = cupy.RawModule(code=(Path(__file__).parent / "launches.cu").read_text("utf-8"))
-    for name, (kernel, blocks, threads, more) in SMALL.items():
-        arrays = [cupy.zeros(16 << 20, "u1") for _ in range(3 if kernel.startswith("add") else 2)]
-        function, given = module.get_function(kernel), (*arrays, *map(cupy.int32, more))
-        yield name, lambda f=function, b=blocks, t=threads, g=given: f((b,), (t,), g)
+    for name, (function, blocks, threads, more) in SMALL.items():
+        arrays = [cupy.zeros(16 << 20, "u1") for _ in range(3 if function.startswith("add") else 2)]
+        given = (*arrays, *map(cupy.int32, more))
+        yield name, partial(module.get_function(function), (blocks,), (threads,), given)
 
 
 def of_triton(cupy: Any, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -75,7 +76,7 @@ def of_triton(cupy: Any, folder: Path) -> Iterator[tuple[str, Callable[[], objec
             arrays.append(torch.zeros(shape, device="cuda", dtype=kind) if made is None else made.to(kind))
         for one in kernel.configurations:
             kernel.launch(arrays, one)
-            yield f"{kernel.name}: {one}", lambda k=kernel, a=arrays, o=one: k.launch(a, o)
+            yield f"{kernel.name}: {one}", partial(kernel.launch, arrays, one)
 
 
 LAUNCHES: Mapping[str, Callable[[Any, Path], Iterator[tuple[str, Callable[[], object]]]]] = {
@@ -115,7 +116,7 @@ def measure(folder: Path, which: str) -> dict[str, Any]:
     passes: set[int] = set()
     for state in STATES:
         for group, metrics in GROUPS.items():
-            if "l2" in group and state in ("read", "written"):
+            if "l2" in group and (which != "catalogue" or state in ("read", "written")):
                 continue
             report = folder / "report.ncu-rep"
             flush = "all" if state == "cold" else "none"
@@ -147,8 +148,17 @@ def main(arguments: list[str]) -> int:
             (Path(scratch) / PLAN).write_text(json.dumps([*map(asdict, steps)]), "utf-8")
         record = {"device": asdict(this_device()), "date": now(), **measure(Path(scratch), which)}
     name = "l2_states.json" if which == "catalogue" else f"l2_states_{which}.json"
-    (folder / name).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    (folder / name).write_text(as_text(record), "utf-8")
     return 0
+
+
+def as_text(record: dict[str, Any]) -> str:
+    """A recording with a line for each launch in each state."""
+    about, launches = dict(record), []
+    for name, states in about.pop("launches").items():
+        lines = ",\n".join(f"  {json.dumps(state)}: {json.dumps(found)}" for state, found in states.items())
+        launches.append(f"{json.dumps(name)}: {{\n{lines}}}")
+    return f'{json.dumps(about)[:-1]}, "launches": {{\n' + ",\n".join(launches) + "\n}}\n"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,24 +101,47 @@ def run(step: Step, folder: Path) -> dict[str, Any] | None:
         return check(cupy, spec, spec.sizes(step.size), arrays) if spec else None
 
 
+@dataclass(frozen=True, slots=True)
+class ReadyLaunch:
+    """A kernel on the device, and what it is launched with. buffers: the bytes of each parameter. arrays: by
+    name. kept: what these point to, which must not be freed before.
+    """
+
+    step: Step
+    function: Any
+    buffers: Sequence[bytes]
+    arrays: dict[str, Any]
+    kept: tuple[Any, ...]
+
+    def run(self) -> None:
+        """Launch it, without waiting for it."""
+        step, shared = self.step, self.step.shared_bytes
+        if step.cluster is None:
+            values = tuple(np.frombuffer(buffer, f"V{len(buffer)}") for buffer in self.buffers)
+            self.function(tuple(step.grid), tuple(step.block), values, shared_mem=shared)
+        else:
+            kernel = self.function.kernel.ptr
+            launch_clusters(kernel, step.grid, step.block, step.cluster, shared, self.buffers)
+
+
 def launch(
     cupy: Any, path: Path, kernel: MachineKernel, step: Step, args: Mapping[str, Any], spec: Spec | None
 ) -> dict[str, Any]:
     """The launch itself, between the profiler's start and stop; returns the arrays by name, on the device."""
     from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
 
-    run, arrays = prepare(cupy, path, kernel, step, args, spec)
+    ready = prepare(cupy, path, kernel, step, args, spec)
     cupy.cuda.Device().synchronize()
     with profile():
-        run()
+        ready.run()
         cupy.cuda.Device().synchronize()
-    return arrays
+    return ready.arrays
 
 
 def prepare(
     cupy: Any, path: Path, kernel: MachineKernel, step: Step, args: Mapping[str, Any], spec: Spec | None
-) -> tuple[Callable[[], None], dict[str, Any]]:
-    """(what launches a kernel, its arrays by name), both on the device."""
+) -> ReadyLaunch:
+    """Put all that a launch needs on the device."""
     memory = DeviceMemory(cupy)
     given = list(arrays_of([*args], [*args.values()]))
     addresses = [memory.address(value) for _, value in given]
@@ -143,19 +166,7 @@ def prepare(
     static = kernel.image.static_shared - kernel.image.reserved_shared
     if step.shared_bytes and step.shared_bytes + static > STATIC_SHARED_BYTES:
         function.max_dynamic_shared_size_bytes = step.shared_bytes
-    parameters = tuple(np.frombuffer(buffer, f"V{len(buffer)}") for buffer in buffers)  # each by value
-    kept = memory, textures  # as long as it may be launched
-
-    def run() -> None:
-        assert kept
-        if step.cluster is None:
-            function(tuple(step.grid), tuple(step.block), parameters, shared_mem=step.shared_bytes)
-        else:
-            launch_clusters(
-                function.kernel.ptr, step.grid, step.block, step.cluster, step.shared_bytes, buffers
-            )
-
-    return run, {**arrays, **textured}
+    return ReadyLaunch(step, function, buffers, {**arrays, **textured}, (memory, textures))
 
 
 def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> dict[str, Any]:
