@@ -21,6 +21,8 @@ from memsim.state.sums import Int
 PERIOD = LINE
 #: No address.
 NONE = -1
+#: Sites that an instruction may have.
+MOST_SITES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,11 @@ class Site:
     access: str
     space: str
     width: int
+
+    @property
+    def place(self) -> int:
+        """The number of its instruction in the program."""
+        return self.index // MOST_SITES
 
 
 class AccessSide(NamedTuple):

@@ -234,7 +234,7 @@ class Description:
 
     def strayed(self, site: Site, named: str, hit: str, stray: Stray) -> Hazard:
         """An access to another shared array than the one that its line names."""
-        op = self.ops[site.index // 8]
+        op = self.ops[site.place]
         buffer = next(one for one in self.layout.buffers if one.name == named)
         offset, size = stray.byte + self.layout.base - buffer.start, buffer.end - buffer.start
         name = short_name(named)

@@ -99,7 +99,7 @@ class LaunchBefore(OrderListener):
         """Lanes access global memory."""
         if self.is_used:
             rows, columns, places = made.lanes
-            self._lanes(made.site.index // 8, made.verb, places, rows, columns, made.threads)
+            self._lanes(made.site.place, made.verb, places, rows, columns, made.threads)
 
     def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         if self.is_used:

@@ -120,7 +120,7 @@ class RaceListener(ClockListener):
         peers = self.threads.peers if kind.remote else None
         if peers is not None:
             self._races.clocks.use()
-        made, access = site.index // 8, self._races.access
+        made, access = site.place, self._races.access
         way = UPDATES if made in self.swapped else WAYS[kind.verb]
         index = self.swapped.get(made, made)
         key = site.index, content(active), content(address)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide, Again, Listener, Site, SiteAccess, Stretches
+from memsim.access import MOST_SITES, AccessSide, Again, Listener, Site, SiteAccess, Stretches
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
 from memsim.isa.machine_protocol import NotesLoads
@@ -60,7 +60,7 @@ class Sites:
         """
         key = (op.index, f"{access} {width}" if space == "texture" else access, space)
         if key not in self.known:
-            self.known[key] = Site(op.index * 8 + self._count[op.index], op, access, space, width)
+            self.known[key] = Site(op.index * MOST_SITES + self._count[op.index], op, access, space, width)
             self._count[op.index] += 1
         return self.known[key]
 

@@ -56,10 +56,9 @@ class StreamRecorder(Recorder):
     """A recorder that also keeps what each warp of the blocks executes, and its requests.
 
     per_block: warps. chosen: linear numbers of the blocks, ascending; of others that run nothing is kept.
-    stop: behind the last instruction of the current stretch. incomplete: numbers of instructions of
-    which not all requests are known; beyond: of those that made too many, of which the first ones are kept.
-    requests_made: by each instruction of which requests are kept. prints: calls of printf.
-    fetched: of each texture the sectors that fetches touch.
+    incomplete: numbers of instructions of which not all requests are known; beyond: of those that made too
+    many, of which the first ones are kept. requests_made: by each instruction of which requests are kept.
+    prints: calls of printf. fetched: of each texture the sectors that fetches touch.
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class StreamRecorder(Recorder):
         self.masks: list[np.ndarray] = []
         self.numbers: dict[int, int] = {}
         self.rows: np.ndarray = np.zeros((0, 0), np.int64)
-        self.stop = 0
         self.kept: list[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
         self.progress = Progress(patience)
         self.prints: list[Calls] = []
@@ -99,8 +97,7 @@ class StreamRecorder(Recorder):
         if key not in self.numbers:
             self.numbers[key] = len(self.masks)
             self.masks.append(self.warps_in(mask))
-        self.progress.executed(stop - start, mask)
-        self.stop = stop
+        self.progress.executed(start, stop, mask)
         self.stretches_run.append((start, stop, self.numbers[key]))
 
     def warps_in(self, mask: Mask) -> np.ndarray:
@@ -127,7 +124,7 @@ class StreamRecorder(Recorder):
 
     def keep(self, site: Site, mask: Mask, address: Int, active: Mask) -> None:
         """Keep the requests of the warps in a mask."""
-        op = site.index // 8
+        op = site.place
         shape = self.rows.shape
         executes = (np.broadcast_to(to_words(mask), shape) != 0) & (self.rows >= 0)
         count = int(np.count_nonzero(executes))
@@ -136,7 +133,7 @@ class StreamRecorder(Recorder):
         whole = (shape[0], shape[1] * WARP)
         lanes = np.broadcast_to(to_bools(active), whole).reshape(*shape, WARP)[executes]
         places = np.broadcast_to(to_array(address), whole).reshape(*shape, WARP)[executes]
-        self.kept.append((op, self.rows[executes], places, lanes, self.progress.done[executes]))
+        self.kept.append((op, self.rows[executes], places, lanes, self.progress.before(op)[executes]))
         self.kept_requests += count
 
     def scattered(
@@ -144,7 +141,7 @@ class StreamRecorder(Recorder):
     ) -> None:
         """Of warps without an active lane it is not known which they are: they are left out."""
         super().scattered(site, address, lanes, warps, arrays)
-        op, count = site.index // 8, len(lanes.counts)
+        op, count = site.place, len(lanes.counts)
         if site.space not in KEPT or op in self.incomplete:
             return
         if self.are_too_many(op, count):
@@ -153,7 +150,7 @@ class StreamRecorder(Recorder):
         row = np.repeat(np.arange(count), lanes.counts)
         column = lanes.lanes & (WARP - 1)
         places[row, column], active[row, column] = address, True
-        done, whose = self.progress.done.reshape(-1)[lanes.warps], self.rows.reshape(-1)[lanes.warps]
+        done, whose = (each.reshape(-1)[lanes.warps] for each in (self.progress.before(op), self.rows))
         mine = whose >= 0
         self.kept.append((op, whose[mine], places[mine], active[mine], done[mine]))
         self.kept_requests += count
@@ -175,7 +172,7 @@ class StreamRecorder(Recorder):
     def requests(self, site: Site, requests: SiteRequests) -> None:
         """Requests that are written out already, of other warps than those that execute the access."""
         super().requests(site, requests)
-        self.incomplete.add(site.index // 8)
+        self.incomplete.add(site.place)
 
     def uncounted(self, what: str, active: Mask) -> None:
         """Keep who calls printf."""
@@ -188,7 +185,7 @@ class StreamRecorder(Recorder):
     def unknown(self, site: Site, poison: Poison, mask: Mask, active: Mask) -> None:
         """Its addresses are not known."""
         super().unknown(site, poison, mask, active)
-        self.incomplete.add(site.index // 8)
+        self.incomplete.add(site.place)
 
     # --- what was kept -----------------------------------------------------------------------
 

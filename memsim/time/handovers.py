@@ -99,7 +99,7 @@ class HandoverRecorder(OrderListener):
     def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         """Warps ask for what they copy in bulk."""
         made = made[self.streams.rows[made.rows, made.warps] >= 0]
-        done = self.streams.progress.done[made.rows, made.warps]  # as `LaunchSurvey` tells it
+        done = self.streams.progress.before(instruction)[made.rows, made.warps]
         places = list(self.places(instruction, made.rows, made.warps))
         for copy in dict.fromkeys(places):
             mine = np.array([place == copy for place in places])
@@ -138,8 +138,8 @@ class HandoverRecorder(OrderListener):
         """(warp, place in its stream) of those that execute an instruction of the current stretch, and of
         which streams are kept; None: the last one that they executed.
         """
-        ahead = 1 if instruction is None else self.streams.stop - instruction
-        done = self.streams.progress.done[rows, warps] - ahead
+        progress = self.streams.progress
+        done = progress.before(progress.stop - 1 if instruction is None else instruction)[rows, warps]
         for warp, place in zip(self.streams.rows[rows, warps].tolist(), done.tolist()):
             if warp >= 0:
                 yield warp, place

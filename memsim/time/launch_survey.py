@@ -55,10 +55,12 @@ class Patience:
 
 
 class Progress:
-    """How many instructions each warp of a chunk has executed. done: int64 [blocks, warps]."""
+    """How many instructions each warp of a chunk has executed. done: with all of the current stretch, int64
+    [blocks, warps]. stop: behind the last instruction of that.
+    """
 
     def __init__(self, patience: Patience) -> None:
-        self.patience = patience
+        self.patience, self.stop = patience, 0
         self.done: np.ndarray = np.zeros((0, 0), np.int64)
         self.known: dict[int, np.ndarray] = {}
 
@@ -66,8 +68,8 @@ class Progress:
         """So many blocks begin."""
         self.done, self.known = np.zeros((blocks, warps), np.int64), {}
 
-    def executed(self, count: int, mask: Mask) -> np.ndarray:
-        """The warps in a mask execute so many instructions; those warps, bool [blocks, warps].
+    def executed(self, start: int, stop: int, mask: Mask) -> np.ndarray:
+        """The warps in a mask execute a stretch; those warps, bool [blocks, warps].
 
         Raises:
             MemsimError: it takes too long.
@@ -76,8 +78,13 @@ class Progress:
         key = mask.uid if isinstance(mask, Part) else 0
         if key not in self.known:
             self.known[key] = np.broadcast_to(to_words(mask), self.done.shape) != 0
-        self.done += count * self.known[key]
+        self.done += (stop - start) * self.known[key]
+        self.stop = stop
         return self.known[key]
+
+    def before(self, instruction: int) -> np.ndarray:
+        """What warps had executed before an instruction of the current stretch, int64 [blocks, warps]."""
+        return self.done - (self.stop - instruction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +132,7 @@ class LaunchSurvey(Recorder):
     def executed(self, start: int, stop: int, mask: Mask) -> None:
         """Some warps execute the instructions from number `start` up to `stop`."""
         if mask is not False:
-            self.work[self.blocks] += (stop - start) * self.progress.executed(stop - start, mask).sum(1)
+            self.work[self.blocks] += (stop - start) * self.progress.executed(start, stop, mask).sum(1)
 
     def access(self, made: SiteAccess) -> Callable[[], bool] | None:
         """An access of some warps."""
@@ -141,7 +148,8 @@ class LaunchSurvey(Recorder):
         address = np.broadcast_to(to_array(made.address), whole)[lanes]
         if made.site.access in ATOMICS:
             self.take_turns(np.flatnonzero(lanes) // WARP, address)
-        self.keep(address, np.broadcast_to(np.repeat(self.progress.done, WARP, axis=1), whole)[lanes])
+        done = self.progress.before(made.site.place)
+        self.keep(address, np.broadcast_to(np.repeat(done, WARP, axis=1), whole)[lanes])
         return None
 
     def scattered(
@@ -154,7 +162,7 @@ class LaunchSurvey(Recorder):
             warp = np.repeat(lanes.warps, lanes.counts)
             if site.access in ATOMICS:
                 self.take_turns(warp, address)
-            self.keep(address, self.progress.done.reshape(-1)[warp])
+            self.keep(address, self.progress.before(site.place).reshape(-1)[warp])
 
     def stretches(self, site: Site, arrays: frozenset[str], made: Stretches) -> None:
         """Copies in bulk."""
@@ -167,7 +175,8 @@ class LaunchSurvey(Recorder):
         whose, sector = made.units(1 << SECTOR_BITS)
         mine = self.blocks[made.rows[whose]] < self.wave
         whose, sector = whose[mine], sector[mine]
-        self.keep(sector << SECTOR_BITS, self.progress.done[made.rows[whose], made.warps[whose]])
+        done = self.progress.before(site.place)
+        self.keep(sector << SECTOR_BITS, done[made.rows[whose], made.warps[whose]])
 
     def keep(self, address: np.ndarray, progress: np.ndarray) -> None:
         """Keep each part once, with the least progress."""
