@@ -144,14 +144,13 @@ class MemoryQueue:
 
 class Way(NamedTuple):
     """What lies behind L1 for a wave of blocks. far, near: cycles from the tag stage to the data of misses,
-    one after the other and again; far: of what nobody asked L2 for before. read_cost: parts of a cycle that a
-    sector takes to this multiprocessor, in `PARTS` of a part; bulk_cost: cycles of one that is copied in
-    bulk.
+    one after the other and again; far: of what nobody asked L2 for before. read_cost: cycles that a sector
+    takes to this multiprocessor; bulk_cost: of one that is copied in bulk.
     """
 
     far: tuple[int, ...]
     near: tuple[int, ...]
-    read_cost: int
+    read_cost: float
     bulk_cost: float
 
 
@@ -167,12 +166,12 @@ class MemoryPipe:
 
     __slots__ = (
         "backlog", "bulk", "bulk_latency", "bulk_sector", "bulk_stored", "copied", "crowded", "data",
-        "fetched", "first_fetch", "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2",
-        "to_memory", "turns", "write_cost",
+        "fetched", "first_fetch", "from_l2", "is_off", "misses", "pending", "queued",
+        "tags", "to_l2", "to_memory", "turns", "write_cost",
     )  # fmt: skip
 
     def __init__(
-        self, set_to: Latencies, write_cost: int, backlog: int | None, first_fetch: int, is_off: bool
+        self, set_to: Latencies, write_cost: float, backlog: int | None, first_fetch: int, is_off: bool
     ) -> None:
         self.data, self.tags, self.from_l2, self.to_l2, self.turns, self.bulk = (Stage() for _ in range(6))
         self.bulk_sector = set_to.bulk_line / 100 * SECTOR / LINE
@@ -209,11 +208,11 @@ class MemoryPipe:
             result = max(result, self.pending.get((index, nth + ahead), 0))
         changed = self.turns.serve(looked_up, one.turns)[1] if one.turns else 0
         if one.writes:
-            self.to_l2.serve(looked_up, one.sectors * self.write_cost // PARTS)
+            self.to_l2.serve(looked_up, round(one.sectors * self.write_cost))
         elif one.sectors:
-            _, come = self.from_l2.serve(looked_up, one.sectors * way.read_cost // PARTS)
+            _, come = self.from_l2.serve(looked_up, max(round(one.sectors * way.read_cost), one.lines))
             come = max(come, changed)
-            self.misses = (self.misses + 1) % len(way.near)
+            self.misses = (self.misses + one.moves) % len(way.near)
             near, far = way.near[self.misses], way.far[self.misses]
             result = max(result, come + near + (far - near) * one.late // LATEST)
             if one.followed:
@@ -244,7 +243,7 @@ class MemoryPipe:
         self.queued.append(enters)
         begins, asked = self.bulk.serve(enters, one.bulk)
         if one.writes:
-            _, gone = self.to_l2.serve(begins, one.sectors * self.write_cost // PARTS)
+            _, gone = self.to_l2.serve(begins, round(one.sectors * self.write_cost))
             return enters, begins, max(asked, gone) + self.bulk_stored
         cost = max(one.sectors * way.bulk_cost, one.received * self.bulk_sector)
         _, come = self.from_l2.serve(begins, round(cost))

@@ -45,6 +45,10 @@ CACHED = frozenset({"load", "cp_async", "store"})
 #: Operations that ask for no data.
 WRITE_ONLY = frozenset({"store", "reduction"})
 SECTORS_OF_LINE = LINE // SECTOR
+LINE_BITS = LINE.bit_length() - 1
+#: Bits of an address in a row of DRAM, and how often twice as many rows make a request wait longer. Measured:
+#: pieces of 32 to 512 bytes, 256 bytes to 32 KiB apart (lab/time/reads.cu).
+ROW_BITS, MOST_ROWS = 12, 4
 #: Lines whose tags are looked up in a cycle.
 TAGS_A_CYCLE = 4
 #: Instructions by which one that asks is surely late enough to find it in L2.
@@ -74,14 +78,17 @@ class AccessKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostOfRequest:
-    """What a request costs. wavefronts: of the data stage. tags: cycles of the tag stage. sectors, missing:
-    asked for, and not found in L1. partial: of these, those that take L2 longer, as it writes a part of each.
-    gaps: sectors that a store leaves out of the lines to which it goes. turns: of atomics at L2. behind:
-    instructions, to a power of two, by which another warp asked L2 earlier for the newest of these. follows:
-    the instruction that asked for the last of its sectors, which may be on its way, and by how many
-    executions that one is ahead; (-1, 0) if there is none.
+    """What a request costs. follows: the instruction that asked for the last of its sectors, which may be on
+    its way, and by how many executions that one is ahead; (-1, 0) if there is none. wavefronts: of the data
+    stage. tags: cycles of the tag stage. sectors, missing: asked for, and not found in L1. partial: of these,
+    those that take L2 longer, as it writes a part of each. gaps: sectors that a store leaves out of the lines
+    to which it goes. turns: of atomics at L2. behind: instructions, to a power of two, by which another warp
+    asked L2 earlier for the newest of these. lines: of 128 bytes, that what misses is in. rows: of DRAM, by
+    how often they are twice as many as one. moves: 1 if the last of them is another than that of the request
+    that missed before, else 0.
     """
 
+    follows: tuple[int, int]
     op: int
     wavefronts: int
     tags: int
@@ -91,7 +98,9 @@ class CostOfRequest:
     gaps: int
     turns: int
     behind: int
-    follows: tuple[int, int]
+    lines: int
+    rows: int
+    moves: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +152,10 @@ def cached_requests(
         """Which requests are of such instructions [m]."""
         return np.isin(op, [one for one, kind in kinds.items() if is_meant(kind)])
 
-    order = np.lexsort((made.warp, made.event, made.warp // max(warps_of_wave, 1)))
-    made = made[order]
+    op = made.op
+    # The youngest warp is the first to store; who loads first makes no difference but in time.
+    turn = np.where(those(lambda kind: kind.op in WRITE_ONLY), -made.warp, made.warp)
+    made = made[np.lexsort((turn, made.event, made.warp // max(warps_of_wave, 1)))]
     op = made.op
     width = np.array([kinds[one].width for one in op.tolist()], np.int64)
     is_local, stores = those(lambda kind: kind.is_local), those(lambda kind: kind.op in WRITE_ONLY)
@@ -153,7 +164,7 @@ def cached_requests(
     sectors = np.sort(np.where(made.active, made.addresses >> SECTOR_BITS, -1), axis=1)
     is_first = np.diff(sectors, axis=1, prepend=-2) != 0
     is_first &= sectors >= 0
-    line_of = sectors >> (LINE.bit_length() - 1 - SECTOR_BITS)
+    line_of = sectors >> LINE_BITS - SECTOR_BITS
     is_line = (np.diff(line_of, axis=1, prepend=-2) != 0) & is_first
     asked, looked_up = is_first.sum(1), is_line.sum(1)
     row, column = np.nonzero(is_first & caches[:, None])
@@ -189,6 +200,11 @@ def cached_requests(
     late = np.where(is_local[comes], MOST_BEHIND, touches.behind(address, progress[comes]))
     np.minimum.at(behind, comes, late)
     behind = np.where(missing > 0, 1 << np.log2(np.maximum(behind, 1)).astype(np.int64), 1)
+    lines, in_rows = (
+        _missed_in(comes, sectors[comes, from_lane], bits, len(op)) for bits in (LINE_BITS, ROW_BITS)
+    )
+    rows = np.minimum(np.ceil(np.log2(np.maximum(in_rows, 1))).astype(np.int64), MOST_ROWS)
+    moves = _moves(comes, sectors[comes, from_lane] >> ROW_BITS - SECTOR_BITS, len(op))
     nth = _nth(op, made.warp)
     follows_op, ahead = _follows(row, hit & loads[row] & loads[row[source]], source, made.event, op, nth)
     wavefronts = np.where(is_local, np.maximum(looked_up, 1), _wavefronts(made, kinds))
@@ -197,14 +213,10 @@ def cached_requests(
     taken_by, _, taken = turns_at_l2(np.nonzero(changed)[0], made.addresses[changed])
     np.add.at(turns, taken_by, taken)
     gaps = np.where(caches & stores & (missing > 0), looked_up * SECTORS_OF_LINE - asked, 0)
-    rows = np.stack(
-        [op, wavefronts, tags, asked, missing, partial, gaps, turns, behind, follows_op, ahead], 1
-    )
-    distinct, number = np.unique(rows, axis=0, return_inverse=True)
-    costs = tuple(
-        CostOfRequest(a, b, c, d, e, f, g, h, i, (j, k))
-        for a, b, c, d, e, f, g, h, i, j, k in distinct.tolist()
-    )
+    asks = follows_op, ahead, op, wavefronts, tags, asked, missing, partial, gaps, turns
+    every = np.stack([*asks, behind, lines, rows, moves], 1)
+    distinct, number = np.unique(every, axis=0, return_inverse=True)
+    costs = tuple(CostOfRequest((by, before), *one) for by, before, *one in distinct.tolist())
     each = np.array([times.get(one, 1.0) for one in op.tolist()])
     missed = missing * each
     return CachedRequests(
@@ -218,6 +230,27 @@ def cached_requests(
         written=float(missed[stores & ~is_local].sum()),
         local=float(missed[is_local].sum()),
     )
+
+
+def _missed_in(row: np.ndarray, sector: np.ndarray, bits: int, count: int) -> np.ndarray:
+    """In how many parts of so many address bits the sectors are that each of `count` requests misses.
+
+    row, sector: requests, ascending, and their sectors, ascending in each [n].
+    """
+    part = sector >> bits - SECTOR_BITS
+    is_new = (np.diff(row, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0)
+    return np.bincount(row[is_new], minlength=count)
+
+
+def _moves(request: np.ndarray, row: np.ndarray, count: int) -> np.ndarray:
+    """1 for each of `count` requests whose last row is not that of the last one that missed any, else 0.
+
+    request, row: requests, ascending, and the rows of what they miss, ascending in each [n].
+    """
+    last = np.diff(request, append=-1) != 0
+    found = np.zeros(count, np.int64)
+    found[request[last]] = np.diff(row[last], prepend=-1) != 0
+    return found
 
 
 def _goes_on(row: np.ndarray, before: np.ndarray, made: GlobalRequests, loads: np.ndarray) -> np.ndarray:

@@ -87,7 +87,7 @@ class Setup:
 
     set_to: Latencies
     ways: tuple[Way, ...]
-    write_cost: int
+    write_cost: float
     start: int
     off: frozenset[str] = field(default_factory=frozenset)
     watched: range = range(0)

@@ -142,7 +142,7 @@ class PreparedTime:
         if len(meant) != 1:
             raise MemsimError(f"{board!r} is not one of the boards that were measured: {', '.join(products)}")
         found = copy(self)
-        found.chip = self.chip.on(meant[0])
+        found.chip = self.job.arch.on(meant[0])
         return found
 
     def numbers_of_blocks(self, fitting: int) -> np.ndarray:
@@ -360,7 +360,7 @@ class PreparedTime:
             first_fetch=set_to.first_fetch - 2 * nearer,
         )
         turn = 0.0 if "atomics' turns" in off else set_to.turn / 100 * self.survey.hottest * behind.used
-        setting = CostSetting("L1 cache" not in off, NEVER, set_to.partial, set_to.gap, turn)
+        setting = CostSetting("L1 cache" not in off, NEVER, turn, set_to)
         repeats = skips and not self.hands_over  # whose places are counted
         if l2 == COLD and (self.hands_over or any(cost.behind > 1 for cost in self.cached.costs)):
             made, launched = self.launched(instructions, setting)
@@ -496,8 +496,10 @@ def _sectors(analysis: Analysis) -> int:
 
 
 def middle_block(grid: tuple[int, int, int]) -> int:
-    """The linear number of the block in the middle of a grid."""
-    x, y, z = (size // 2 for size in grid)
+    """The linear number of the block in the middle of a grid; of two the first, as what the second one asks
+    for is seldom aligned as what others do, if there are 128.
+    """
+    x, y, z = ((size - 1) // 2 for size in grid)
     return x + grid[0] * (y + grid[1] * z)
 
 

@@ -53,31 +53,32 @@ FETCH = 8
 BULK_SECTORS = 2
 #: In place of a barrier's number that a register has: that of each group of as many warps as it is for.
 BARRIER_OF_GROUP = 16
-#: Of a load that nobody was ahead of.
-LATEST = 8
+#: Of a load of a line that nobody was ahead of; who was is told in so many steps.
+LATEST, STEPS = 100, 8
 
 
 @dataclass(slots=True, eq=False)
 class TimedInstruction:
-    """One instruction. Cycles; `wavefronts`, `tags` and `sectors` in parts of a cycle (`PARTS`).
+    """One instruction. Cycles; `wavefronts`, `tags`, `sectors` and `lines` in parts of one (`PARTS`).
 
     index: its number in the program. pipe: "fma", "fma heavy", "alu", ..., "memory", "special", or "" for
     none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: those that the
     reuse cache has instead. wavefronts: of the data stage; copied: of those in which a copy to shared memory
     writes what has arrived, also in parts. widens: what it returns to registers beyond 128 bytes, as
     wavefronts. tags: of L1's tag stage. sectors: that load or store at L2. turns: of an atomic that L2 takes
-    one after the other, with those of all multiprocessors. late: eighths of the time from L2 to DRAM that a
-    load waits for them if L2 is cold. latency: from the end of its service to its result. follows: the load
-    that brings some of its sectors, and how many executions that is ahead; followed: it is such a load. why:
-    ncu's reason of those who wait for its result, or until its registers are read. barrier: number of a block
-    barrier; arrives: it does not wait there; expected: warps, 0 for all. copies, products: for those that
-    wait for groups of copies or of products of a warpgroup, how many may be under way; -1 if it does not.
-    is_copy, is_product: of such a group; closes: the last of one. fences: cycles of a fence. fetches: it is a
-    fetch of a texture. constant: the place of one that it reads, as `ConstantCache.fetch`; -1 if there is
-    none. hands_over: it is one of `HANDOVERS`; follows_copies: it arrives at an mbarrier when copies to
-    shared memory do. bulk: of the engine that copies in bulk, also in parts; received: sectors that it brings
-    to all its blocks. fills: it copies through L1, to which what is missing there is written first, in one
-    more wavefront. calls: cycles of what it calls, if that is printf, which has no code here.
+    one after the other, with those of all multiprocessors. late: % of the time from L2 to DRAM that a load
+    waits for them if L2 is cold. lines: until L2 was asked for all lines of those. moves: as of
+    `CostOfRequest`. latency: from the end of its service to its result. follows: the load that brings some of
+    its sectors, and how many executions that is ahead; followed: it is such a load. why: ncu's reason of
+    those who wait for its result, or until its registers are read. barrier: number of a block barrier;
+    arrives: it does not wait there; expected: warps, 0 for all. copies, products: for those that wait for
+    groups of copies or of products of a warpgroup, how many may be under way; -1 if it does not. is_copy,
+    is_product: of such a group; closes: the last of one. fences: cycles of a fence. fetches: it is a fetch of
+    a texture. constant: the place of one that it reads, as `ConstantCache.fetch`; -1 if there is none.
+    hands_over: it is one of `HANDOVERS`; follows_copies: it arrives at an mbarrier when copies to shared
+    memory do. bulk: of the engine that copies in bulk, also in parts; received: sectors that it brings to all
+    its blocks. fills: it copies through L1, to which what is missing there is written first, in one more
+    wavefront. calls: cycles of what it calls, if that is printf, which has no code here.
     """
 
     index: int
@@ -98,6 +99,8 @@ class TimedInstruction:
     sectors: int = 0
     turns: int = 0
     late: int = LATEST
+    lines: int = 0
+    moves: int = 1
     is_global: bool = False
     writes: bool = False
     latency: int = 0
@@ -165,32 +168,34 @@ def timed_instructions(
 
 class CostSetting(NamedTuple):
     """How requests are served in a launch. finds_all: L1 has what was asked before. ahead: instructions that
-    a warp executes while DRAM serves a load. partial, gap: as in `Latencies`. turn: cycles of an atomic's
-    turn at L2, with those of all multiprocessors that come between.
+    a warp executes while DRAM serves a load. turn: cycles of an atomic's turn at L2, with those of all
+    multiprocessors that come between.
     """
 
     finds_all: bool
     ahead: float
-    partial: int
-    gap: int
     turn: float
+    set_to: Latencies
 
 
 def with_cost(
     one: TimedInstruction, cost: CostOfRequest, is_followed: bool, setting: CostSetting
 ) -> TimedInstruction:
     """The same instruction, making a request that costs so much."""
-    behind = cost.behind - 1
-    late = round(LATEST * max(1 - behind / setting.ahead, 0)) if behind else LATEST
+    set_to, behind = setting.set_to, cost.behind - 1
+    waits = round(STEPS * max(1 - behind / setting.ahead, 0)) / STEPS if behind else 1.0
+    slowest = LATEST + set_to.rows * cost.rows - set_to.alone * (cost.missing == 1)
     missing = cost.missing if setting.finds_all else cost.sectors
-    longer = (cost.partial + cost.turns) * (setting.partial - 100) + cost.gaps * setting.gap
+    longer = (cost.partial + cost.turns) * (set_to.partial - 100) + cost.gaps * set_to.gap
     return replace(
         one,
         wavefronts=cost.wavefronts * PARTS if not one.is_copy else one.wavefronts,
         tags=cost.tags * PARTS,
         sectors=max(missing, cost.turns) * PARTS + longer * PARTS // 100,
         turns=ceil(cost.turns * setting.turn * PARTS),
-        late=late,
+        late=round(waits * slowest),
+        lines=cost.lines * PARTS * set_to.line // 100,
+        moves=cost.moves,
         follows=cost.follows if cost.follows[0] >= 0 and setting.finds_all else None,
         followed=is_followed,
     )

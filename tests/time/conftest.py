@@ -30,7 +30,7 @@ PLAIN = Latencies(
     next_block=100,
     successors=0,
 )
-PLAIN_WAY = Way((200,), (200,), 8, 1.0)
+PLAIN_WAY = Way((200,), (200,), 1.0, 1.0)
 PLAINLY = frozenset({"instruction cache"})
 
 
@@ -52,7 +52,7 @@ def processor(
     **first: int,
 ) -> Multiprocessor:
     """A multiprocessor before its first cycle, whose launch starts at 0. first: more of `Setup`."""
-    setup = Setup(set_to, ways=(way,), write_cost=8, start=0, off=off, **first)
+    setup = Setup(set_to, ways=(way,), write_cost=1.0, start=0, off=off, **first)
     arrays = [np.array(stream, np.int32) for stream in streams]
     launched = LaunchedBlocks([arrays], blocks, spare=spare, handovers=handovers)
     return Multiprocessor(setup, instructions, launched, resident)

@@ -9,7 +9,6 @@ import pytest
 from memsim.arch import SM_90
 from memsim.time.behind_l1 import BehindL1
 from memsim.time.latencies import Latencies
-from memsim.time.timed_instructions import PARTS
 from memsim.trace.footprint import Footprint
 
 H100 = SM_90.on("NVIDIA H100 80GB HBM3")
@@ -59,11 +58,28 @@ def test_what_both_halves_read_is_there_twice() -> None:
 
 def test_a_copy_from_dram_is_held_back_by_what_it_writes_to_l2() -> None:
     assert RATES is not None
-    assert COPY.read_cost(1.0, 1.0, 0.25) == pytest.approx(2 * 132 / RATES.l2_written * PARTS, abs=1)
-    # What is not left in L2 goes to DRAM too, which is slower.
-    dram = 2 * 132 * 32 / H100.dram_bytes_a_cycle
-    assert COPY.read_cost(1.0, 1.0, 0.0) == pytest.approx(dram * PARTS, abs=1)
-    assert COPY.read_cost(0.0, 1.0, 0.0) == pytest.approx(132 / RATES.l2_read * PARTS, abs=1)
+    assert COPY.read_cost(1.0, 1.0, 0.0) == pytest.approx(2 * 132 / RATES.l2_written)
+    # What leaves L2 goes to DRAM too, which is slower.
+    assert COPY.read_cost(1.0, 1.0, 1.0) == pytest.approx(2 * 132 * 32 / H100.dram_bytes_a_cycle)
+    assert COPY.read_cost(0.0, 1.0, 1.0) == pytest.approx(132 / RATES.l2_read)
+
+
+@pytest.mark.parametrize("megabytes, share", [(8, 0.0), (17, 0.0), (35, 0.5), (70, 0.75)])
+def test_what_was_written_before_the_rest_filled_l2_has_left_it(megabytes: int, share: float) -> None:
+    launch = replace(COPY, footprint=Footprint(megabytes * MIB, megabytes * MIB))
+    assert launch.leaves("cold") == pytest.approx(share)
+    assert launch.leaves("warm") == 1
+
+
+def test_the_farthest_multiprocessor_ends_a_launch_of_one_wave() -> None:
+    def mean(blocks: int) -> tuple[float, float]:
+        way = replace(COPY, blocks=blocks).ways("cold", SET_TO)[0]
+        return sum(way.near) / len(way.near), sum(way.far) / len(way.far)
+
+    l2, dram = mean(132)
+    assert mean(1) == pytest.approx((SET_TO.l2, SET_TO.dram), abs=1)
+    assert (l2, dram) == pytest.approx((SET_TO.l2 + SET_TO.l2_far, SET_TO.dram + SET_TO.dram_far), abs=1)
+    assert mean(1) < mean(2) < mean(132) and mean(264) == mean(1)
 
 
 def test_later_waves_wait_for_dram_by_what_is_new() -> None:
@@ -76,7 +92,7 @@ def test_later_waves_wait_for_dram_by_what_is_new() -> None:
 def test_multiprocessors_share_l2_and_dram_as_far_as_they_ask() -> None:
     """All of them, two, one; and no more than there are."""
     costs = [
-        (one.read_cost(1.0, 1.0, 0.0), one.write_cost(), one.fill_cost(1.0, 0.0))
+        (one.read_cost(1.0, 1.0, 1.0), one.write_cost(), one.fill_cost(1.0, 1.0))
         for one in (replace(COPY, times_busiest=times) for times in (500.0, 132.0, 2.0, 1.0, 0.5))
     ]
     assert costs[0] == costs[1] > costs[2] and costs[3] == costs[4]

@@ -13,11 +13,13 @@ from memsim.data import data_folder
 from memsim.time.block_streams import GlobalRequests
 from memsim.time.l1_cache import (
     FOUND_AGAIN,
+    MOST_ROWS,
     AccessKind,
     CachedRequests,
     cached_requests,
     l1_bytes,
 )
+from memsim.time.latencies import Latencies
 from memsim.time.launch_survey import FirstTouches
 from memsim.time.timed_instructions import PARTS, CostSetting, TimedInstruction, with_cost
 
@@ -77,6 +79,21 @@ def test_a_sector_misses_once() -> None:
     assert each[3].follows == (-1, 0)
 
 
+def test_what_misses_is_in_lines_and_rows_of_dram() -> None:
+    row = 4 * LANES
+    side_by_side, again = (0, 0, 16 * LANES), (0, 1, 16 * LANES)
+    in_eights = (1, 0, LANES // 4 * 4096 + LANES % 4 * 16 + (1 << 22))
+    found = costs(
+        requests(side_by_side, again, in_eights, (1, 0, 128 * LANES + (1 << 20)), (1, 0, row + 4096))
+    )
+    each = [found.costs[number] for number in found.number]
+    assert [one.lines for one in each] == [4, 0, 8, 32, 1]
+    assert [one.rows for one in each] == [0, 0, 3, 0, 0]  # eight rows are twice as many three times
+    assert [one.moves for one in each] == [1, 0, 1, 1, 1]
+    many = costs(requests((0, 0, 4096 * LANES)))
+    assert many.costs[0].rows == MOST_ROWS
+
+
 def test_what_is_not_kept_misses_as_often_as_what_is() -> None:
     """Of three requests of the first instruction one misses; ten times as many are made of it."""
     row = 4 * LANES
@@ -98,7 +115,7 @@ def test_l2_takes_longer_for_parts_of_sectors() -> None:
     assert [one.turns for one in each] == [0, 0, 0, 0, 4]
     assert [one.missing for one in each] == [4, 8, 8, 0, 4]
     store = TimedInstruction(0, is_global=True, writes=True)
-    setting = CostSetting(finds_all=True, ahead=1.0, partial=150, gap=25, turn=0.0)
+    setting = CostSetting(True, 1.0, 0.0, Latencies(partial=150, gap=25, alone=0, rows=0))
     whole, part, *_, added = (with_cost(store, one, False, setting).sectors for one in each)
     assert (part, added) == (3 * whole, 1.5 * whole)
 
@@ -108,7 +125,7 @@ def test_a_line_of_which_little_is_stored_takes_l2_longer() -> None:
     each = [found.costs[number] for number in found.number]
     assert [one.gaps for one in each] == [0, 3 * 32, 2 * 16]
     store = TimedInstruction(0, is_global=True, writes=True)
-    setting = CostSetting(finds_all=True, ahead=1.0, partial=140, gap=25, turn=0.0)
+    setting = CostSetting(True, 1.0, 0.0, Latencies(partial=140, gap=25, alone=0, rows=0))
     column = with_cost(store, each[1], False, setting)
     assert column.sectors == int(32 * (1.4 + 3 * 0.25) * PARTS)
 
@@ -122,7 +139,7 @@ def test_lanes_that_add_to_one_word_take_turns() -> None:
     each = [found.costs[number] for number in found.number]
     assert [one.turns for one in each] == [32, 4, 4, 32]
     atomic = TimedInstruction(0, is_global=True)
-    setting = CostSetting(finds_all=True, ahead=1.0, partial=150, gap=25, turn=10.0)
+    setting = CostSetting(True, 1.0, 10.0, Latencies(partial=150, gap=25, alone=0, rows=0))
     made = with_cost(atomic, each[0], False, setting)
     assert (made.turns, made.sectors) == (320 * PARTS, 48 * PARTS)
 

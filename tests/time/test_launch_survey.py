@@ -9,6 +9,7 @@ from memsim.targets.target import catalogue_job
 from memsim.time import predict_time
 from memsim.time.hardware_units import Way
 from memsim.time.l1_cache import CostOfRequest
+from memsim.time.latencies import Latencies
 from memsim.time.launch_survey import (
     BESIDE_FOUND,
     SLICES,
@@ -112,15 +113,15 @@ def test_what_the_first_wave_asked_for_is_there_in_later_waves() -> None:
 
 def test_a_load_waits_the_less_the_more_it_is_behind() -> None:
     load = TimedInstruction(0, is_global=True, pipe="memory")
-    setting = CostSetting(finds_all=True, ahead=100.0, partial=140, gap=25, turn=0.0)
+    setting = CostSetting(True, 100.0, 0.0, Latencies(partial=140, gap=25, alone=0, rows=0))
     late = [
-        with_cost(load, CostOfRequest(0, 1, 1, 4, 4, 0, 0, 0, behind, (-1, 0)), False, setting).late
+        with_cost(load, CostOfRequest((-1, 0), 0, 1, 1, 4, 4, 0, 0, 0, behind, 1, 0, 1), False, setting).late
         for behind in (1, 2, 64, 128)
     ]
-    assert late == [8, 8, 3, 0]
-    way = Way(far=(600,), near=(200,), read_cost=8, bulk_cost=1.0)
+    assert late == [100, 100, 38, 0]
+    way = Way(far=(600,), near=(200,), read_cost=1.0, bulk_cost=1.0)
     cycles = []
-    for eighths in late:
+    for share in late:
         miss: dict[str, object] = {
             "pipe": "memory",
             "is_global": True,
@@ -128,9 +129,22 @@ def test_a_load_waits_the_less_the_more_it_is_behind() -> None:
             "tags": 8,
             "sectors": 32,
         }
-        code = program({**miss, "late": eighths, "result": 0}, {"waits": (0,)})
+        code = program({**miss, "late": share, "result": 0}, {"waits": (0,)})
         cycles.append(ran(code, [[0, 1]], way=way).cycles)
-    assert cycles == [4 + 1 + 4 + latency + 1 for latency in (600, 600, 350, 200)]
+    assert cycles == [4 + 1 + 4 + latency + 1 for latency in (600, 600, 352, 200)]
+
+
+def test_a_load_of_many_rows_waits_for_the_slowest() -> None:
+    load = TimedInstruction(0, is_global=True, pipe="memory")
+    setting = CostSetting(True, 100.0, 0.0, Latencies(alone=5, rows=10, line=90))
+
+    def made(missing: int, lines: int, rows: int, behind: int = 1) -> TimedInstruction:
+        cost = CostOfRequest((-1, 0), 0, 1, 1, 32, missing, 0, 0, 0, behind, lines, rows, 1)
+        return with_cost(load, cost, False, setting)
+
+    assert [made(*asked).late for asked in ((1, 1, 0), (4, 1, 0), (8, 8, 3))] == [95, 100, 130]
+    assert made(8, 8, 3, 128).late == 0
+    assert made(10, 10, 0).lines == 8 * 9
 
 
 def test_nobody_is_ahead_of_a_block_that_shares_nothing(launch: PreparedTime) -> None:

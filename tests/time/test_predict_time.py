@@ -127,7 +127,8 @@ def test_a_board_has_its_own_memory() -> None:
 
 def test_the_block_in_the_middle() -> None:
     assert middle_block((1, 1, 1)) == 0
-    assert middle_block((8, 4, 2)) == 4 + 8 * (2 + 4 * 1)
+    assert middle_block((8, 4, 2)) == 3 + 8 * (1 + 4 * 0)
+    assert middle_block((9, 5, 3)) == 4 + 9 * (2 + 5 * 1)
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.data import data_folder
-from memsim.time.hardware_units import CodeMemory, ConstantCache
+from memsim.time.hardware_units import CodeMemory, ConstantCache, Way
 from memsim.time.multiprocessor import ABLATIONS
 from memsim.time.timed_instructions import BARRIER_OF_GROUP
 from tests.time.conftest import PLAIN, PLAINLY, cycles_for, processor, program, ran
@@ -94,6 +94,28 @@ def test_a_global_load_misses_or_hits() -> None:
     assert near.cycles == 4 + 1 + 30 + 1
     assert far.cycles == 4 + 1 + 4 + 200 + 1
     assert cycles_for(far, "long_scoreboard") == far.cycles - 2
+
+
+def test_lines_are_asked_for_one_after_the_other() -> None:
+    load = {"pipe": "memory", "is_global": True, "wavefronts": 8, "tags": 8, "sectors": 8 * 4, "result": 0}
+    way = Way(far=(600,), near=(200,), read_cost=0.25, bulk_cost=1.0)
+
+    def takes(**more: int) -> int:
+        return ran(program({**load, "late": 0, **more}, {"waits": (0,)}), [[0, 1]], way=way).cycles
+
+    assert takes() == takes(lines=8) == 4 + 1 + 1 + 200 + 1
+    assert takes(lines=8 * 18) == 4 + 1 + 18 + 200 + 1
+    assert takes(late=150) == takes() + 600
+
+
+def test_loads_of_one_row_of_dram_take_as_long() -> None:
+    """A request of another row takes the next one of the latencies."""
+    load = {"pipe": "memory", "is_global": True, "wavefronts": 8, "tags": 8, "sectors": 8, "result": 0}
+    way = Way(far=(200, 600), near=(200, 600), read_cost=1.0, bulk_cost=1.0)
+    code = program({**load, "moves": 1}, {**load, "moves": 0}, {"waits": (0,)})
+    other, same = (ran(code, [[one, 2]], way=way).cycles for one in (0, 1))
+    assert other - same == 400
+    assert ran(code, [[0, 2, 1, 2]], way=way).cycles == 2 * other
 
 
 def test_an_atomic_waits_for_its_turns_and_a_load_does_not() -> None:
