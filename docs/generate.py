@@ -38,6 +38,7 @@ from docs import (  # noqa: E402
     measured,
     mutants,
     notebook,
+    one_pass,
     performance,
     pictures,
     predicted_sets,
@@ -82,7 +83,7 @@ MODULES = (
         measured,
     ),
     *(mutants, peers, pictures, predicted_sets, public, python_kernels, questions, reference, sizes, tuning),
-    *(deleted_barriers, sanitize_speed, time_errors, warp_specialised),
+    *(deleted_barriers, one_pass, sanitize_speed, time_errors, warp_specialised),
 )
 TRANSPOSE = "docs/index_math/transpose.py:transpose --block 32,32 -D 'layout=(32,32):({LD},1)'"
 PARTS: dict[str, Callable[[], str]] = {

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from docs.one_pass import in_one_pass
 from lab.experiments import TIME
 from lab.time.run_time import ProfiledLaunch
 from memsim.arch import SM_90
@@ -83,6 +84,8 @@ class TimedKernel:
         """Of the active cycles, or the elapsed ones, as a share of the measured."""
         time = self.times[product, l2]
         estimate = time.cycles if which == ACTIVE else time.elapsed
+        if (product, l2) == (CHOSEN_ON, WARM):
+            return estimate / in_one_pass(self.name, WARM, which) - 1
         return estimate / self.measured[product, l2].counters[which] - 1
 
     def points_off(self, product: str, cache: str, metric: str) -> float:

@@ -24,12 +24,14 @@ from memsim.validate.device import (
 from studies.choices import FOLDER
 
 SCHEMA = 1
-#: Estimates that were made before anything was measured, which stay as they are, those made since, and those
-#: of sizes that nobody had looked at, made before these were measured, which stay as well.
-FIRST, SINCE, UNSEEN, SECOND, THIRD = (
+#: Estimates that were made before anything was measured, which stay as they are, those made since, for an
+#: H100 and for an H200, and those of sizes that nobody had looked at, made before these were measured, which
+#: stay as well.
+FIRST, SINCE, SINCE_H200, UNSEEN, SECOND, THIRD = (
     Path(__file__).with_name(f"estimates{name}.json")
-    for name in ("", "_since", "_unseen", "_second", "_third")
+    for name in ("", "_since", "_since_h200", "_unseen", "_second", "_third")
 )
+H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 TILES, CONFIGURATIONS = "tiles of sgemm", "configurations of Triton"
 
 Milliseconds = Annotated[float, Meta(gt=0)]
@@ -64,7 +66,7 @@ class Estimates:
 
     date: Date
     choices: tuple[EstimatedChoice, ...]
-    board: Text = "NVIDIA H200"
+    board: Text = H200
 
     def save(self, path: Path) -> None:
         """Write a file anew."""

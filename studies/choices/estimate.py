@@ -1,7 +1,8 @@
 """Estimates all choices, without a GPU: `python -m studies.choices.estimate [KIND...]` adds those that are
-missing to estimates_since.json (triton, tiles), estimates_unseen.json and so on (unseen, second, third). It
-needs Triton for its kernels, in the version whose code was measured (3.6.0), and ptxas of CUDA 13.0 for
-tiles, which are estimated by all processors. If the model changes, begin with no such file.
+missing to estimates_since.json (triton, tiles), estimates_since_h200.json (triton_h200), and
+estimates_unseen.json and so on (unseen, second, third). It needs Triton for its kernels, in the version whose
+code was measured (3.6.0), and ptxas of CUDA 13.0 for tiles, which are estimated by all processors. If the
+model changes, begin with no such file.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from memsim.validate.device import now
 from studies.bench.recording import Size
 from studies.choices.choice import (
     CONFIGURATIONS,
+    H100,
+    H200,
     SECOND,
     SINCE,
+    SINCE_H200,
     THIRD,
     UNSEEN,
     Choice,
@@ -34,9 +38,15 @@ from studies.choices.code import code_of_cubin
 from studies.choices.tiles import UNSEEN_SIZES, choice_of, tiles_at, timed_kernel
 from studies.sizes import SIZES
 
-#: The boards on which they were measured, and on which unseen sizes were.
-UNSEEN_PATHS = {"unseen": UNSEEN, "second": SECOND, "third": THIRD}
-BOARD, BOARD_OF_UNSEEN = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
+#: Of each kind the file, and the board on which it was measured.
+KINDS = {
+    "triton": (SINCE, H100),
+    "tiles": (SINCE, H100),
+    "triton_h200": (SINCE_H200, H200),
+    "unseen": (UNSEEN, H200),
+    "second": (SECOND, H200),
+    "third": (THIRD, H200),
+}
 
 
 def tiles(known: Collection[Choice], sizes: Iterable[Size], board: str) -> Iterator[EstimatedChoice]:
@@ -61,7 +71,7 @@ def _tile(size: Size, number: int, board: str) -> EstimatedChoice:
     return EstimatedChoice(choice_of(size, piece), None, sum(one.predict(WARM).elapsed for one in prepared))
 
 
-def configurations(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
+def configurations(known: Collection[Choice], board: str) -> Iterator[EstimatedChoice]:
     """Each configuration of Triton's kernels that is not known; they are compiled here."""
     from studies.choices.triton_kernels import KERNELS
 
@@ -74,18 +84,19 @@ def configurations(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
             choice = Choice(CONFIGURATIONS, kernel.name, str(one), code)
             if choice in known:
                 continue
-            prepared = PreparedTime(launches[0].job()).on(BOARD)
+            prepared = PreparedTime(launches[0].job()).on(board)
             yield EstimatedChoice(choice, prepared.predict(COLD).elapsed, prepared.predict(WARM).elapsed)
 
 
 def main(kinds: list[str]) -> None:
     """Those that are missing."""
-    for kind in kinds or ["triton", "tiles"]:
-        path, board = (UNSEEN_PATHS[kind], BOARD_OF_UNSEEN) if kind in UNSEEN_SIZES else (SINCE, BOARD)
+    for kind in kinds or ["triton", "triton_h200", "tiles"]:
+        path, board = KINDS[kind]
         found = list(load_estimates(path).choices) if path.exists() else []
         known = {one.choice for one in found}
         sizes = UNSEEN_SIZES.get(kind, SIZES)
-        for one in configurations(known) if kind == "triton" else tiles(known, sizes, board):
+        made = configurations(known, board) if kind.startswith("triton") else tiles(known, sizes, board)
+        for one in made:
             found.append(one)
             Estimates(now(), tuple(found), board).save(path)
             print(one.choice.problem, one.choice.choice, one.cold, one.warm, flush=True)

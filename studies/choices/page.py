@@ -11,8 +11,11 @@ from memsim.views.plain import table
 from studies.choices.choice import (
     CONFIGURATIONS,
     FIRST,
+    H100,
+    H200,
     SECOND,
     SINCE,
+    SINCE_H200,
     THIRD,
     TILES,
     UNSEEN,
@@ -23,13 +26,14 @@ from studies.choices.choice import (
 )
 
 COLD, WARM = "cold", "warm"
-#: Estimates, and when they were made.
+#: Estimates, when they were made, and the GPU whose times they are compared with.
 SHOWN = {
-    FIRST: "before",
-    SINCE: "since",
-    UNSEEN: "before, unseen sizes",
-    SECOND: "before, again unseen sizes",
-    THIRD: "before, unseen sizes of 30 November",
+    FIRST: ("before", H100),
+    SINCE: ("since", H100),
+    SINCE_H200: ("since", H200),
+    UNSEEN: ("before, unseen sizes", H200),
+    SECOND: ("before, again unseen sizes", H200),
+    THIRD: ("before, unseen sizes of 30 November", H200),
 }
 #: By how much what is picked may take longer than the fastest.
 MARGINS = {TILES: 0.03, CONFIGURATIONS: 0.05}
@@ -71,16 +75,18 @@ def decisions(
 
 
 def all_decisions(path: Path) -> Iterator[tuple[str, str, str, list[Decision]]]:
-    """(GPU, kind, state of L2, decisions) of all recordings, by the estimates of a file."""
-    made = load_estimates(path).choices
+    """(GPU, kind, state of L2, decisions) of all recordings of its GPU, by the estimates of a file."""
+    made, gpu = load_estimates(path).choices, SHOWN[path][1]
     for recording in load_recordings():
+        if recording.device.gpu != gpu:
+            continue
         for kind in dict.fromkeys(one.choice.kind for one in recording.choices):
             for l2 in (COLD, WARM):
                 times = _times(recording, l2)
                 estimates = {one.choice: cycles for one in made if (cycles := getattr(one, l2)) is not None}
                 found = list(decisions(estimates, times, kind))
                 if found:
-                    yield recording.device.gpu, kind, l2, found
+                    yield gpu, kind, l2, found
 
 
 def _times(recording: ChoiceRecording, l2: str) -> dict[Choice, float]:
@@ -92,7 +98,7 @@ def _times(recording: ChoiceRecording, l2: str) -> dict[Choice, float]:
 def summary() -> str:
     """How often what is picked is near the fastest."""
     rows = []
-    for path, when in SHOWN.items():
+    for path, (when, _) in SHOWN.items():
         for gpu, kind, l2, found in all_decisions(path):
             margin = MARGINS[kind]
             good = sum(one.cost <= margin for one in found)

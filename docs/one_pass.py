@@ -1,0 +1,80 @@
+"""Tables of docs/time.md: launches with L2 in four states, each counter measured in one pass
+(`lab/time/l2_states.py`), beside the estimates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from statistics import mean, median
+
+from memsim.time.behind_l1 import COLD, WARM
+from memsim.time.latencies import Latencies
+from memsim.views.plain import table
+from studies.choices.choice import SINCE_H200, load_estimates
+
+ACTIVE = "sm__cycles_active.max"
+VALIDATION = Path(__file__).parent / "validation"
+#: State of L2 -> counter -> its values.
+States = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+@cache
+def measured(which: str) -> Mapping[str, States]:
+    """By launch. which: "" for the catalogue and small launches, "_triton" for Triton's kernels."""
+    text = (VALIDATION / f"l2_states{which}.json").read_text("utf-8")
+    found: Mapping[str, States] = json.loads(text)["launches"]
+    return found
+
+
+def in_one_pass(name: str, l2: str, metric: str) -> float:
+    """The median of a launch's values on an H200, with L2 cold or warm."""
+    return median(measured("")[name][l2][metric])
+
+
+def triton_cycles() -> dict[str, dict[str, int]]:
+    """Active cycles as estimated for an H200, by "kernel: configuration" and state of L2."""
+    launch = Latencies().launch
+    return {
+        f"{one.choice.problem}: {one.choice.choice}": {COLD: one.cold - launch, WARM: one.warm - launch}
+        for one in load_estimates(SINCE_H200).choices
+        if one.cold is not None and one.warm is not None
+    }
+
+
+def triton_table() -> str:
+    """A row for each kernel in Triton, of all its configurations."""
+    estimated, launches = triton_cycles(), measured("_triton")
+    kernels: dict[str, list[str]] = {}
+    for name in launches:
+        kernels.setdefault(name.split(": ")[0], []).append(name)
+    rows = [_row(kernel, names, launches, estimated) for kernel, names in kernels.items()]
+    rows.append(_row("all", [*launches], launches, estimated))
+    head = ["kernel", "configurations", *(f"{state}, of cold" for state in ("read", "written", WARM))]
+    head += [f"mean error, {l2}" for l2 in (COLD, WARM)]
+    return table(head, rows, "l" + "r" * 6) + "\n"
+
+
+def _row(
+    kernel: str,
+    names: Sequence[str],
+    launches: Mapping[str, States],
+    estimated: Mapping[str, Mapping[str, int]],
+) -> list[str]:
+    def cycles(name: str, state: str) -> float:
+        return median(launches[name][state][ACTIVE])
+
+    shares = [
+        f"{median(cycles(one, state) / cycles(one, COLD) for one in names):.2f}"
+        for state in ("read", "written", WARM)
+    ]
+    errors = [
+        f"{100 * mean(abs(estimated[one][l2] / cycles(one, l2) - 1) for one in names):.1f} %"
+        for l2 in (COLD, WARM)
+    ]
+    return [kernel, str(len(names)), *shares, *errors]
+
+
+PARTS: dict[str, Callable[[], str]] = {"states of L2": triton_table}
