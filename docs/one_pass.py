@@ -1,5 +1,5 @@
-"""Tables of docs/time.md: launches with L2 in four states, each counter measured in one pass
-(`lab/time/l2_states.py`), beside the estimates.
+"""Tables of docs/time.md: cycles with L2 in four states, measured in one pass (`lab/time/l2_states.py`),
+beside the estimates.
 """
 
 from __future__ import annotations

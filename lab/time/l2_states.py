@@ -1,8 +1,8 @@
-"""What launches take with L2 in four states, each group of counters in one pass under Nsight Compute:
+"""What launches take with L2 in four states, cycles and bytes of DRAM in one pass each under Nsight Compute:
 `python -m lab.time.l2_states FOLDER [triton]` writes `l2_states.json`, or `l2_states_triton.json`, there.
 
 A profiler that needs several passes restores memory between them, which leaves some of L2 cold, and counts
-hits and sectors of different passes. Here each group is one pass, so that nothing is restored. States: cold,
+hits and sectors of different passes. Of one pass nothing is restored. Lookups of L2 take four. States: cold,
 flushed by ncu; read, after a kernel that reads as much as L2 has several times; written, after one that
 writes as much, as Triton's `do_bench` does; warm, after the same launch.
 """
@@ -25,7 +25,7 @@ from memsim.validate.live import step_of
 from memsim.validate.profiler import answer, find_profiler, profile, read_code_report
 from memsim.validate.run_cubin import PLAN, Step, prepare, unpack
 
-#: Groups of counters that ncu collects in one pass.
+#: Counters that are collected together; how many passes that took is recorded.
 GROUPS = {
     "cycles": ("sm__cycles_active.max", "sm__cycles_elapsed.max"),
     "l2": tuple(f"lts__t_sectors_srcunit_tex{one}.sum" for one in ("", "_lookup_hit", "_lookup_miss")),
