@@ -107,11 +107,11 @@ class Stretches:
     def units(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """(stretch, number of the unit in its memory) of each unit of `size` bytes that they touch [k]."""
         first = self.start // size
-        whose, number = numbered(-(-(self.start + self.length) // size) - first)
+        whose, number = owners_and_numbers(-(-(self.start + self.length) // size) - first)
         return whose, first[whose] + number
 
 
-def numbered(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def owners_and_numbers(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(whose, which of its own) of all things of which each has so many: 0 to its count [sum of counts]."""
     whose = np.repeat(np.arange(len(counts)), counts)
     return whose, np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -195,7 +195,7 @@ class LaneRequests:
             start = int(self.counts[: chosen.start].sum())
             index = slice(start, start + int(counts.sum()))
         else:
-            whose, number = numbered(counts)
+            whose, number = owners_and_numbers(counts)
             index = (np.cumsum(self.counts) - self.counts)[chosen][whose] + number
         return LaneRequests(
             self.addresses[index], self.lanes[index], counts, self.block[chosen], self.warp[chosen]

@@ -138,7 +138,7 @@ class SiteCounts:
         """A count of the row, or what is known of it; 0 if it does not apply."""
         if name in self.ranges:
             return self.ranges[name]
-        return known(getattr(self, name)) if self.unresolved is None else Range(self.unresolved)
+        return count_or_zero(getattr(self, name)) if self.unresolved is None else Range(self.unresolved)
 
     def with_counts(
         self, counts: Mapping[str, int | None], unresolved: str | None, ranges: Mapping[str, Range]
@@ -155,19 +155,23 @@ class SiteCounts:
     @property
     def wavefronts_of_conflicts(self) -> int:
         """Wavefronts that would be saved without conflicts; 0 if unknown."""
-        return known(self.conflicts) * self.operation.passes
+        return count_or_zero(self.conflicts) * self.operation.passes
 
     @property
     def excess_wavefronts(self) -> int:
         """Wavefronts above the ideal without a conflict: another arrangement of lanes could save them; 0 if
         unknown.
         """
-        return known(self.wavefronts) - self.wavefronts_of_conflicts - known(self.ideal_wavefronts)
+        return (
+            count_or_zero(self.wavefronts)
+            - self.wavefronts_of_conflicts
+            - count_or_zero(self.ideal_wavefronts)
+        )
 
     @property
     def needless_sectors(self) -> int:
         """Sectors above the ideal; 0 if unknown."""
-        return known(self.sectors) - known(self.ideal_sectors)
+        return count_or_zero(self.sectors) - count_or_zero(self.ideal_sectors)
 
     @property
     def badness(self) -> tuple[int, int, int, bool, float]:
@@ -176,9 +180,9 @@ class SiteCounts:
         Conflicts, then unneeded sectors, then wavefronts above the ideal; among accesses without waste,
         shared memory before global, then wavefronts or sectors per request. Lowest if nothing was counted.
         """
-        above = known(self.wavefronts) - known(self.ideal_wavefronts)
+        above = count_or_zero(self.wavefronts) - count_or_zero(self.ideal_wavefronts)
         each = (self.wavefronts or self.sectors or 0) / (self.requests or 1)
-        return known(self.conflicts), self.needless_sectors, above, bool(self.wavefronts), each
+        return count_or_zero(self.conflicts), self.needless_sectors, above, bool(self.wavefronts), each
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,7 @@ class InstructionCounts:
     counts: SiteCounts
 
 
-def known(count: int | None) -> int:
+def count_or_zero(count: int | None) -> int:
     """A count for a sum: 0 where it does not apply or is not known."""
     return count or 0
 

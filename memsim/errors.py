@@ -69,7 +69,7 @@ class NoSuchFile(MemsimError, FileNotFoundError):
         super().__init__("there is no such file", file=file, hint=hint)
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """A value for a message, shortened if long."""
     try:
         text = repr(value)

@@ -95,7 +95,7 @@ class EstimatedTime:
             yield f"not estimated: {self.unknown}"
             return
         yield (
-            f"about {rounded(self.cycles)} cycles, {duration(self.seconds)} with the launch, at "
+            f"about {rounded_cycles(self.cycles)} cycles, {duration(self.seconds)} with the launch, at "
             f"{self.clock / 1e6:,.0f} MHz (an estimate, typically within {percent(self.error)})"
         )
         if self.lacks:
@@ -120,7 +120,7 @@ def time_change(before: EstimatedTime | None, after: EstimatedTime | None) -> st
     )
 
 
-def rounded(cycles: int) -> str:
+def rounded_cycles(cycles: int) -> str:
     """`361,000`: three digits, as an estimate has no more."""
     return f"{float(f'{cycles:.3g}'):,.0f}"
 

@@ -33,12 +33,12 @@ def write_text(path: Path, text: str, what: str) -> None:
     Raises:
         MemsimError: the file cannot be written.
     """
-    with writing(path, what) as file:
+    with open_replacement(path, what) as file:
         file.write(text.encode("utf-8", "backslashreplace"))  # it may contain a name that is not UTF-8
 
 
 @contextmanager
-def writing(path: Path, what: str) -> Iterator[BinaryIO]:
+def open_replacement(path: Path, what: str) -> Iterator[BinaryIO]:
     """A file to write to, which replaces the old one when it is complete.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 from memsim.arch.units import WARP
-from memsim.errors import MemsimError, shown
+from memsim.errors import MemsimError, short_repr
 
 # Limits on numbers in files, for msgspec: numbers that fit numpy, and a bounded amount of memory.
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -44,7 +44,7 @@ def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]
     """
     items = tuple(value) if isinstance(value, Iterable) else (value,)
     if not 1 <= len(items) <= 3 or not all(is_integer(i) and i > 0 for i in items):
-        raise MemsimError(f"{name} must be one to three positive integers, not {shown(value)}")
+        raise MemsimError(f"{name} must be one to three positive integers, not {short_repr(value)}")
     x, y, z = (*(int(i) for i in items), 1, 1)[:3]
     return x, y, z
 
@@ -70,15 +70,15 @@ class Launch:
     def __post_init__(self) -> None:
         for name, value, limit in (("grid", self.grid, MAX_GRID), ("block", self.block, MAX_BLOCK)):
             if min(value) < 1:
-                raise MemsimError(f"{name} must be positive integers, not {shown(value)}")
+                raise MemsimError(f"{name} must be positive integers, not {short_repr(value)}")
             if any(v > most for v, most in zip(value, limit)):
-                raise MemsimError(f"{name} {shown(value)} is larger than the hardware's limit {limit}")
+                raise MemsimError(f"{name} {short_repr(value)} is larger than the hardware's limit {limit}")
         if self.threads > MAX_THREADS:
             raise MemsimError(
                 f"block {self.block} has {self.threads} threads; a block has at most {MAX_THREADS}"
             )
         if not is_integer(self.shared_bytes) or self.shared_bytes < 0:
-            raise MemsimError(f"dynamic shared memory cannot be {shown(self.shared_bytes)} bytes")
+            raise MemsimError(f"dynamic shared memory cannot be {short_repr(self.shared_bytes)} bytes")
         if self.cluster is not None and prod(self.cluster) > MAX_CLUSTER:
             raise MemsimError(
                 f"cluster {self.cluster} has {prod(self.cluster)} blocks; a cluster has at most {MAX_CLUSTER}"

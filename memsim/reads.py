@@ -57,7 +57,7 @@ def stamp(path: str | Path) -> str:
     return f"{status.st_size} {status.st_mtime_ns}"
 
 
-def listing(pattern: str | Path) -> list[str]:
+def matching_names(pattern: str | Path) -> list[str]:
     """The names in a folder that match the last part of `folder/*.cu`, and those of its folders (`name/`).
 
     No links are followed; none in a folder that cannot be read.
@@ -72,7 +72,7 @@ def listing(pattern: str | Path) -> list[str]:
 
 
 def _listing(pattern: str) -> str:
-    return digest("\0".join(listing(pattern)).encode("utf-8", "surrogateescape"))
+    return digest("\0".join(matching_names(pattern)).encode("utf-8", "surrogateescape"))
 
 
 LOOK: dict[str, Callable[[str], str]] = {
@@ -85,7 +85,7 @@ _watched: ContextVar[Reads | None] = ContextVar("reads", default=None)
 
 
 @contextmanager
-def watching() -> Iterator[Reads]:
+def watch_reads() -> Iterator[Reads]:
     """Records what this process reads meanwhile."""
     reads = Reads()
     token = _watched.set(reads)
@@ -117,7 +117,7 @@ def note_stamp(path: Path) -> None:
     _note(STAMP, path, lambda: stamp(path))
 
 
-def listed(pattern: Path) -> list[str]:
-    """As `listing`, which is recorded."""
+def note_matching_names(pattern: Path) -> list[str]:
+    """As `matching_names`, recorded."""
     _note(LISTING, pattern, lambda: _listing(str(pattern)))
-    return listing(pattern)
+    return matching_names(pattern)

@@ -15,8 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from memsim.errors import MemsimError
-from memsim.files import read_own, writing
-from memsim.reads import watching
+from memsim.files import open_replacement, read_own
+from memsim.reads import watch_reads
 
 FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
 MAGIC = b"memsim 2\n"
@@ -45,7 +45,7 @@ class Store:
     def get(self, key: str) -> bytes | None:
         """The value, None if it is missing."""
         try:
-            with watching():  # the cache itself is not an input of a result
+            with watch_reads():  # the cache itself is not an input of a result
                 entry = read_own(self.path(key))
         except (OSError, MemsimError):
             return None
@@ -61,7 +61,7 @@ class Store:
         """Store the value atomically."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with writing(self.path(key), "it") as file:
+            with open_replacement(self.path(key), "it") as file:
                 file.write(_head(key) + sha256(value).digest() + value)
         except (OSError, MemsimError):
             return

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.files import file_exists, folder_exists, read_bytes, read_text, write_text, writing
+from memsim.files import file_exists, folder_exists, open_replacement, read_bytes, read_text, write_text
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes and devices")
 
@@ -31,7 +31,7 @@ def test_a_file_is_written_whole(tmp_path: Path) -> None:
 def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     write_text(path, "before", "it")
-    with pytest.raises(ZeroDivisionError), writing(path, "it") as file:
+    with pytest.raises(ZeroDivisionError), open_replacement(path, "it") as file:
         file.write(b"half")
         assert path.read_text() == "before"
         raise ZeroDivisionError

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from urllib.parse import urljoin
 
 from memsim.arch import ASSUMED, BY_CLOCK, PUBLISHED, SM_90, Arch, plain_name
-from memsim.counts import SiteCounts, assumed_of_copies, known, unknown_accesses
+from memsim.counts import SiteCounts, assumed_of_copies, count_or_zero, unknown_accesses
 from memsim.data import data_folder, documentation
 from memsim.document import DocumentPart
 from memsim.trace.trace import Trace
@@ -60,8 +60,8 @@ def _worth_of_rules(sites: Sequence[SiteCounts], chip: Arch) -> str:
 
 def _shared_answer(sites: Sequence[SiteCounts], certain: bool, rest: str) -> str:
     """Bank conflicts: the worst site; "" if no shared wavefront was counted. rest: before praise."""
-    wavefronts = sum(known(site.wavefronts) for site in sites)
-    conflicts = sum(known(site.conflicts) for site in sites)
+    wavefronts = sum(count_or_zero(site.wavefronts) for site in sites)
+    conflicts = sum(count_or_zero(site.conflicts) for site in sites)
     if not wavefronts:
         return ""
     if conflicts:
@@ -78,12 +78,16 @@ def _shared_answer(sites: Sequence[SiteCounts], certain: bool, rest: str) -> str
 def _sectors_in(space: str, sites: Sequence[SiteCounts]) -> tuple[list[SiteCounts], int, int]:
     """The accesses to a memory space, their sectors, and how many of these are not needed."""
     there = [site for site in sites if site.space == space]
-    return there, sum(known(site.sectors) for site in there), sum(site.needless_sectors for site in there)
+    return (
+        there,
+        sum(count_or_zero(site.sectors) for site in there),
+        sum(site.needless_sectors for site in there),
+    )
 
 
 def _global_answer(sites: Sequence[SiteCounts], certain: bool, rest: str) -> str:
     """Coalescing: all of it if no shared memory is used, else only if bad. rest: before praise."""
-    uses_shared = any(known(site.wavefronts) for site in sites)
+    uses_shared = any(count_or_zero(site.wavefronts) for site in sites)
     sites, sectors, excess = _sectors_in("global", sites)
     if not sectors or (uses_shared and excess < BADLY_COALESCED * sectors):
         return ""
@@ -92,11 +96,11 @@ def _global_answer(sites: Sequence[SiteCounts], certain: bool, rest: str) -> str
     if not excess:
         return f"no needless sector in the {sectors:,} global sectors that could be counted"
     worst = max((site for site in sites if site.sectors), key=lambda site: site.badness)
-    requests = known(worst.requests)
+    requests = count_or_zero(worst.requests)
     return (
         f"{'global accesses are not coalesced: ' if uses_shared else ''}worst is {_place(worst)}: "
-        f"{known(worst.sectors) / requests:.1f} sectors per request instead of "
-        f"{known(worst.ideal_sectors) / requests:.1f}; {excess:,} of {sectors:,} "
+        f"{count_or_zero(worst.sectors) / requests:.1f} sectors per request instead of "
+        f"{count_or_zero(worst.ideal_sectors) / requests:.1f}; {excess:,} of {sectors:,} "
         f"global sectors are not needed ({_percent(excess, sectors)})"
     )
 
@@ -114,7 +118,7 @@ def _local_answer(sites: Sequence[SiteCounts]) -> str:
 def _texture_answer(sites: Sequence[SiteCounts]) -> str:
     """Sectors of texture fetches; "" if there are none."""
     sites, sectors, excess = _sectors_in("texture", sites)
-    requests = sum(known(site.requests) for site in sites)
+    requests = sum(count_or_zero(site.requests) for site in sites)
     if not requests:
         return ""
     wasted = f", {excess:,} of them not needed" if excess else ""

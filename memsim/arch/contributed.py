@@ -16,7 +16,7 @@ from memsim.arch.chip import BY_CLOCK, MEASURED, Arch, Rule
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.files import read_json
-from memsim.reads import listed
+from memsim.reads import note_matching_names
 
 PATTERN = "rules*.json"
 #: What a record says of its source, if that is a clock.
@@ -64,8 +64,8 @@ def _as_found(rule: Rule, found: Findings) -> list[Rule]:
 
 def _findings(folder: Path) -> dict[str, Findings]:
     """The findings of a folder's recordings by chip; later files override earlier ones, counters a clock."""
-    devices = (folder / name for name in listed(folder / "*") if name.endswith("/"))
-    found = (device / name for device in devices for name in listed(device / PATTERN))
+    devices = (folder / name for name in note_matching_names(folder / "*") if name.endswith("/"))
+    found = (device / name for device in devices for name in note_matching_names(device / PATTERN))
     paths = sorted(path for path in found if path.suffix == ".json")
     records = [(path, read_json(path, "the record of rules")) for path in paths]
     by_chip: dict[str, Findings] = {}

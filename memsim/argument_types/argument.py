@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 import numpy as np
 
-from memsim.errors import shown
+from memsim.errors import short_repr
 
 
 def owner(array: np.ndarray) -> np.ndarray:
@@ -245,7 +245,7 @@ class Argument(ABC):
 
     def in_errors(self) -> str:
         """What it is, in errors."""
-        return shown(self)
+        return short_repr(self)
 
 
 #: The kinds by their names in `launch.json`.
@@ -302,7 +302,7 @@ def _document_of(record: Any, path: str) -> ArgumentDocument:
         return record
     kind = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise msgspec.ValidationError(f"Unknown kind of argument {shown(kind)} - at `{path}`")
+        raise msgspec.ValidationError(f"Unknown kind of argument {short_repr(kind)} - at `{path}`")
     try:
         return msgspec.convert(record, KINDS[kind].Document)
     except msgspec.ValidationError as error:

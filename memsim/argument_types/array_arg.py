@@ -25,7 +25,7 @@ from memsim.argument_types.argument import (
     ReadMemory,
     allocation,
 )
-from memsim.errors import MemsimError, shown
+from memsim.errors import MemsimError, short_repr
 from memsim.launch import MOST_BYTES, Natural, is_integer
 
 FILLS = ("random", "zeros", "ones", "iota")
@@ -103,7 +103,7 @@ def _dtype_name(dtype: object) -> str:
         found = None
     small = found is not None and found.name.startswith(("bfloat", "float8"))
     if dtype is None or found is None or not (small or found.kind in "biufc"):
-        raise MemsimError(f"unknown element type {shown(dtype)}; known: {', '.join(DTYPES)}")
+        raise MemsimError(f"unknown element type {short_repr(dtype)}; known: {', '.join(DTYPES)}")
     name: str = found.name
     return name
 
@@ -203,7 +203,7 @@ class ArrayOfElements(ToMemory):
 
     def in_errors(self) -> str:
         if self.shape == ():
-            return shown(self.array)
+            return short_repr(self.array)
         return f"an array {self.array.dtype}{list(self.shape)}"
 
 
@@ -234,9 +234,11 @@ class ArrayArg(ArrayOfElements):
 
     def __post_init__(self) -> None:
         if not isinstance(self.shape, (tuple, list)) or not all(is_integer(n) and n >= 0 for n in self.shape):
-            raise MemsimError(f"an array's shape must be integers such as (64, 64), not {shown(self.shape)}")
+            raise MemsimError(
+                f"an array's shape must be integers such as (64, 64), not {short_repr(self.shape)}"
+            )
         if not isinstance(self.fill, str) or self.fill not in FILLS:
-            raise MemsimError(f"unknown content {shown(self.fill)}; known: {', '.join(FILLS)}")
+            raise MemsimError(f"unknown content {short_repr(self.fill)}; known: {', '.join(FILLS)}")
         object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
         object.__setattr__(self, "dtype", _dtype_name(self.dtype))
         if self.strides is not None and len(self.strides) != len(self.shape):
@@ -247,7 +249,7 @@ class ArrayArg(ArrayOfElements):
                 hint=f"negative strides need an offset of at least {self._reach[0]} bytes",
             )
         if self.extent > MOST_BYTES:
-            raise MemsimError(f"an array of {shown(self.extent)} bytes is larger than any GPU's memory")
+            raise MemsimError(f"an array of {short_repr(self.extent)} bytes is larger than any GPU's memory")
 
     @property
     def nbytes(self) -> int:

@@ -26,7 +26,7 @@ from memsim.argument_types.argument import (
 )
 from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, ToMemory, described_array, dtype_of
 from memsim.argument_types.given_values import Null
-from memsim.errors import MemsimError, shown
+from memsim.errors import MemsimError, short_repr
 from memsim.launch import Natural, Positive
 
 _MAP = re.compile(
@@ -145,7 +145,9 @@ class TensorMap(Argument):
 
     def __post_init__(self) -> None:
         if self.swizzle not in (0, 32, 64, 128):
-            raise MemsimError(f"a tensor map swizzles over 0, 32, 64 or 128 bytes, not {shown(self.swizzle)}")
+            raise MemsimError(
+                f"a tensor map swizzles over 0, 32, 64 or 128 bytes, not {short_repr(self.swizzle)}"
+            )
 
     def as_part(self) -> tuple[int, int]:
         return self.nbytes, self.alignment
@@ -198,7 +200,7 @@ class TensorMaps(ArrayTable):
     def __post_init__(self) -> None:
         for one in self.maps:
             if not isinstance(one, TensorMap):
-                raise MemsimError(f"a table of tensor maps holds tensor maps, not {shown(one)}")
+                raise MemsimError(f"a table of tensor maps holds tensor maps, not {short_repr(one)}")
 
     @property
     def arrays(self) -> tuple[np.ndarray | ArrayArg, ...]:  # type: ignore[override]

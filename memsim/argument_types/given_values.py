@@ -23,7 +23,7 @@ from memsim.argument_types.argument import (
     value_of,
 )
 from memsim.argument_types.array_arg import NumpyArray, dtype_of, short_name
-from memsim.errors import MemsimError, shown
+from memsim.errors import MemsimError, short_repr
 
 NULL = "null"
 _VALUES = "biufcV"  # kinds of numpy scalars that can be passed as bytes
@@ -71,7 +71,7 @@ class GivenValue(Argument):
         return self.value
 
     def in_errors(self) -> str:
-        return shown(self.value)
+        return short_repr(self.value)
 
 
 class NullPointer(GivenValue):
@@ -159,7 +159,7 @@ class Number(GivenValue):
         value = self.value
         number = np.asarray(value)[()]
         if not isinstance(number, np.generic):
-            raise MemsimError(f"{shown(value)} is no argument of a kernel")
+            raise MemsimError(f"{short_repr(value)} is no argument of a kernel")
         if number.dtype.kind == "V":
             return Bytes(hex=number.tobytes().hex())
         if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):

@@ -22,7 +22,7 @@ from memsim.argument_types.argument import (
     value_of,
 )
 from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, as_numpy, described_array
-from memsim.errors import MemsimError, shown
+from memsim.errors import MemsimError, short_repr
 
 # What a channel of a texel can be.
 TEXELS = ("float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32")
@@ -88,7 +88,7 @@ class Texture(Argument):
         for name, known in self.CHOICES.items():
             if getattr(self, name) not in known:
                 raise MemsimError(
-                    f"a texture cannot have {name}={shown(getattr(self, name))}",
+                    f"a texture cannot have {name}={short_repr(getattr(self, name))}",
                     hint=f"{name} is one of {', '.join(map(str, known))}",
                 )
         name = f"{np.dtype(self.array.dtype).name}{list(self.array.shape)}"

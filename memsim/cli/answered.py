@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import TextIO, cast
 
-from memsim.reads import watching
+from memsim.reads import watch_reads
 from memsim.store import Store, cache_folder
 from memsim.targets import kept_answers
 
@@ -87,7 +87,7 @@ def answered(arguments: Sequence[str], work_out: Callable[[], int]) -> int:
     token = _given.set(answer)
     sys.stdout = cast(TextIO, _Heard(stream, answer.said))
     try:
-        with watching() as reads:
+        with watch_reads() as reads:
             code = work_out()
     finally:
         sys.stdout = stream

@@ -22,7 +22,7 @@ from memsim.compile.assemble import assemble_ptx
 from memsim.compile.cuda_source import SET_ASIDE, compile_cubin
 from memsim.compile.included_files import included_files, literal_includes
 from memsim.compile.libraries import NVRTC
-from memsim.compile.options import INCLUDE, OTHERS, split
+from memsim.compile.options import INCLUDE, OTHERS, split_options
 from memsim.compile.prepare import Compiled, Names
 from memsim.compile.toolkit import find_tool, header_folders, identity
 from memsim.files import read_bytes
@@ -98,7 +98,7 @@ def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | N
     }
     own = [identity(folder / "cuda_fp16.h") for folder in header_folders()]
     # Of folders of headers only the headers matter that are read.
-    kept = [name for name, _ in split(options) if name not in INCLUDE]
+    kept = [name for name, _ in split_options(options) if name not in INCLUDE]
     return [digests, kept, identity(library), own]
 
 

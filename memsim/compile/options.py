@@ -20,7 +20,7 @@ INCLUDE = (SHORT, "--include-path", "-include-path")
 OTHERS = ("-isystem", "--system-include", "-idirafter", "-iquote", "-include", "--pre-include")
 
 
-def split(options: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+def split_options(options: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     """(`-I`, path) or (`--pre-include`, path) for each option with a path, (option, None) for any other."""
     words = iter(options)
     for option in words:
@@ -37,7 +37,9 @@ def split(options: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 def include_folders(options: Sequence[str]) -> list[Path]:
     """The folders of headers in the options."""
-    return [Path(path).absolute() for name, path in split(options) if name in INCLUDE and path is not None]
+    return [
+        Path(path).absolute() for name, path in split_options(options) if name in INCLUDE and path is not None
+    ]
 
 
 def absolute_paths(options: Sequence[str], folder: Path) -> list[str]:
@@ -62,7 +64,7 @@ def paths_in_tree(options: Sequence[str], folder: Path, repository: Path, tree: 
 def _with_paths(options: Sequence[str], change: Callable[[str], Path]) -> list[str]:
     return [
         name if path is None else f"{name}{'' if name == SHORT else '='}{change(path)}"
-        for name, path in split(options)
+        for name, path in split_options(options)
     ]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 
 from memsim.boundary import confinement
 from memsim.compile.included_files import literal_includes, read_source
-from memsim.compile.options import INCLUDE, SHORT, include_folders, of_build, split
+from memsim.compile.options import INCLUDE, SHORT, include_folders, of_build, split_options
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
 
@@ -93,7 +93,7 @@ def is_harmless(option: str) -> bool:
     boundary = confinement()
     if boundary is None or _HARMLESS.fullmatch(option):
         return True
-    name, path = next(split([option]))
+    name, path = next(split_options([option]))
     return name in INCLUDE and path is not None and boundary.holds_folder(Path(path))
 
 

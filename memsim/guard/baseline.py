@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.errors import MemsimError, shown
+from memsim.errors import MemsimError, short_repr
 from memsim.files import parse_toml
 from memsim.guard.statement_rows import rows_by_statement
 from memsim.launch import Launch, Natural
@@ -181,9 +181,10 @@ def parse(text: str, file: str) -> dict[str, Entry]:
                 "a merge conflict in the baseline", file=file, line=conflict, hint=hint
             ) from None
         raise MemsimError(f"the baseline is not TOML: {error}", file=file, hint=WRITE_IT) from None
-    if document.get("schema") != SCHEMA:
+    schema = document.get("schema")
+    if schema != SCHEMA:
         raise MemsimError(
-            f"the baseline has schema {shown(document.get('schema'))}; this memsim reads schema {SCHEMA}",
+            f"the baseline has schema {short_repr(schema)}; this memsim reads schema {SCHEMA}",
             file=file,
             hint=WRITE_IT,
         )
@@ -214,7 +215,7 @@ def _site(row: BaselineRow) -> SiteCounts:
         **{name: getattr(row, name) for name in COUNTS.values()},
     )
     if site.unresolved is None and not _complete(site):
-        raise ValueError(f"counts of {shown(site.source)} are missing")
+        raise ValueError(f"counts of {short_repr(site.source)} are missing")
     return site
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from memsim.analysis import SCHEMA, Analysis, SiteCounts
 from memsim.counts import COST
-from memsim.errors import MemsimError, shown
+from memsim.errors import MemsimError, short_repr
 from memsim.estimated_time import EstimatedTime, time_change
 from memsim.guard.baseline import COUNTS, describe_launch, launch_of
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, UNKNOWN, VANISHED, WORSE, QuantityChange
@@ -342,7 +342,9 @@ def side_of_document(name: str, document: Any) -> Side:
     if not isinstance(document, dict) or "sites" not in document or "totals" not in document:
         raise MemsimError(f"{name} is not a saved analysis", hint="memsim analyze --json prints one")
     if document.get("schema") != SCHEMA:
-        raise MemsimError(f"{name} has schema {shown(document.get('schema'))}; this memsim reads {SCHEMA}")
+        raise MemsimError(
+            f"{name} has schema {short_repr(document.get('schema'))}; this memsim reads {SCHEMA}"
+        )
     try:
         saved = msgspec.convert(document, Saved)
     except (msgspec.ValidationError, ValueError) as error:

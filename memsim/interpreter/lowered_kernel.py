@@ -85,7 +85,7 @@ _LOWERED: dict[Effect, Callable[[LoweredOp], Any]] = {
 }
 
 
-def lowered(one: LoweredOp) -> list[VectorOperation]:
+def lower_instruction(one: LoweredOp) -> list[VectorOperation]:
     """All operations of an instruction.
 
     Raises:
@@ -261,7 +261,9 @@ class LoweredKernel:
 
     def _made(self, op: Op, binder: Binder) -> LoweredInstruction:
         code = self.code
-        made = lowered(LoweredOp(op, binder, code.program.predicates, code.dataflow.meeting, self.has_clock))
+        made = lower_instruction(
+            LoweredOp(op, binder, code.program.predicates, code.dataflow.meeting, self.has_clock)
+        )
         whole = reuse_scratch(without_copies(made, self.names.words))
         return LoweredInstruction(reuse_scratch(made), whole, not binder.asked)
 

@@ -129,14 +129,14 @@ class Traced(NDArrayOperatorsMixin):
                 return None
             operands = operands[:-1]
         of = np.dtype(np.float32 if name == "fma32" else np.float64)
-        cast = tuple(converted(scalar(one), of) for one in operands)
+        cast = tuple(convert_operand(scalar(one), of) for one in operands)
         if name in ("half_bits", "to_bf16"):
             return Traced(name, cast, np.dtype(np.uint32), (0, 0xFFFF)).astype(INT64)
         return Traced(name, cast, np.dtype(np.float32) if name == "_cut" else of)
 
     def rounded(self, operation: str, mode: str, operands: tuple[Any, ...]) -> Traced:
         """`round_exactly` of `memsim.state.rounding`."""
-        found = tuple(converted(scalar(one), self.dtype) for one in operands)
+        found = tuple(convert_operand(scalar(one), self.dtype) for one in operands)
         return Traced("rounded", (operation, mode, *found), self.dtype)
 
     # --- numpy's functions ----------------------------------------------------------------
@@ -153,7 +153,7 @@ class Traced(NDArrayOperatorsMixin):
             {} if wanted is None else {"signature": (*[None] * len(types), np.dtype(wanted))}
         )
         found = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout), **more)
-        cast = tuple(converted(one, to) for one, to in zip(operands, found))
+        cast = tuple(convert_operand(one, to) for one, to in zip(operands, found))
         if ufunc is np.frexp:
             return Traced("fraction", cast, cast[0].dtype), Traced("exponent", cast, INT32, (-1074, 1024))
         return Traced(ufunc.__name__, cast, found[len(types)], bounds_of(ufunc.__name__, cast))
@@ -174,7 +174,7 @@ def scalar(value: Any) -> Any:
     return int(value) if type(value) is bool else value
 
 
-def converted(value: Any, dtype: np.dtype[Any]) -> Any:
+def convert_operand(value: Any, dtype: np.dtype[Any]) -> Any:
     """An operand in the type that a function takes."""
     if isinstance(value, Traced):
         return value.astype(dtype)
@@ -182,10 +182,10 @@ def converted(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _where(condition: Any, yes: Any, no: Any) -> Traced:
-    held = converted(scalar(condition), BOOL)
+    held = convert_operand(scalar(condition), BOOL)
     a, b = scalar(yes), scalar(no)
     kind = np.result_type(*(one.dtype if isinstance(one, (Traced, np.generic)) else one for one in (a, b)))
-    a, b = converted(a, kind), converted(b, kind)
+    a, b = convert_operand(a, kind), convert_operand(b, kind)
     bounds = None
     if kind.kind in "iub":
         ends = [limits(one) for one in (a, b)]

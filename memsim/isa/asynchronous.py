@@ -15,10 +15,10 @@ import numpy as np
 from memsim.access import AccessSide, Stretches
 from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
-from memsim.isa.atomics import atomic_shape, change_of, operand_elements, spread, update_memory
+from memsim.isa.atomics import atomic_shape, change_of, operand_elements, spread_poison, update_memory
 from memsim.isa.definitions import BoundForm, define, executes
 from memsim.isa.machine_protocol import MemoryMachine
-from memsim.isa.memory import storing
+from memsim.isa.memory import store_move
 from memsim.isa.memory_access import (
     HINTS,
     OUTSIDE,
@@ -38,7 +38,7 @@ from memsim.state.address_spaces import SHARED_WINDOW
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, invert, to_bools
-from memsim.state.registers import plus, times, to_array, unsigned
+from memsim.state.registers import as_unsigned, plus, times, to_array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
 
@@ -169,7 +169,7 @@ def checked_place(address: Address) -> Register:
 @executes("STAS", of_size("<- A R#"), None, steers=True, touches=(("async_store", "shared"),))
 def build_async_store(form: BoundForm, _: object, source: Register) -> Run:
     element, count, width = shape_of(form)
-    return _asynchronous(form, "async_store", width, storing(consecutive_slots(source, count), element))
+    return _asynchronous(form, "async_store", width, store_move(consecutive_slots(source, count), element))
 
 
 @executes("REDAS", of_size("<- A R#"), None, steers=True, touches=(("async_reduction", "shared"),))
@@ -184,7 +184,7 @@ def build_async_reduction(form: BoundForm, _: object, source: Register) -> Run:
             values = [operand_elements(machine, source, shape)]
         except Poisoned as unknown:
             known, why = False, unknown.poison.through(op)
-        lost, _ = spread(store, address, shape, active, known, why)
+        lost, _ = spread_poison(store, address, shape, active, known, why)
         sure = active if lost is False else both(active, invert(lost))
         if sure is not False and values:
             update_memory(store, address, sure, operation, change, shape, values, False)
@@ -202,7 +202,7 @@ def _asynchronous(form: BoundForm, access: str, width: int, move: Move) -> Run:
             machine.lose(op, access, "shared", width, Poison("", op), False)
             return
         try:
-            address = plus(unsigned(place(machine.slots), 32), SHARED_WINDOW)
+            address = plus(as_unsigned(place(machine.slots), 32), SHARED_WINDOW)
             at_barrier = barrier(machine.slots)
             pieces = machine.resolve(address, active)
             together = len(pieces) > 1  # lanes in the own block count with the others
@@ -212,7 +212,7 @@ def _asynchronous(form: BoundForm, access: str, width: int, move: Move) -> Run:
             blocks, places = machine.of_shared(at_barrier, lanes)
             columns = np.zeros(lanes.shape, np.int64)
             columns[lanes] = machine.mbarriers.columns(places)
-            owners, at_place = machine.of_shared(unsigned(place(machine.slots), 32), lanes)
+            owners, at_place = machine.of_shared(as_unsigned(place(machine.slots), 32), lanes)
             rows, threads = np.nonzero(lanes)
             by = np.where(owners == rows, threads // WARP, -1)
             updates = access == "async_reduction"

@@ -164,7 +164,7 @@ def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
     ]
 
 
-def spread(
+def spread_poison(
     store: SpaceBytes, address: Int, shape: AtomicOperand, active: Mask, known: Mask, why: Poison
 ) -> tuple[Any, Poison]:
     """(lanes whose words are unknown, why): these words, and all that lanes with an unknown operand change.
@@ -252,7 +252,7 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
         if skipped:
             return
         values, known, why = operand_values(machine, active)
-        lost, why = spread(store, address, shape, active, both(active, known), why.through(op))
+        lost, why = spread_poison(store, address, shape, active, both(active, known), why.through(op))
         if lost is not False:
             for slot in [*written, answer] if spins and answer is not None else written:
                 machine.write(slot, why, lost)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import Stretches, numbered
+from memsim.access import Stretches, owners_and_numbers
 from memsim.arch.units import LINE
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Touches, define, executes
@@ -31,7 +31,7 @@ from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
-from memsim.state.registers import to_array, unsigned
+from memsim.state.registers import as_unsigned, to_array
 from memsim.state.space_bytes import SpaceBytes
 
 LOADS: Touches = (("bulk_store", "shared"), ("bulk_load", "global"))
@@ -80,7 +80,7 @@ def issue_of_warps(machine: MemoryMachine, active: Mask, slots: list[int], binde
     lane = on[block, warp].argmax(1)
     words = []
     for slot in slots:
-        value = to_array(unsigned(binder.word(Register(slot))(machine.slots), 32))
+        value = to_array(as_unsigned(binder.word(Register(slot))(machine.slots), 32))
         words.append(np.broadcast_to(value, machine.shape)[block, warp * 32 + lane])
     return Issue(block, warp, words, int(np.count_nonzero(on)))
 
@@ -116,7 +116,7 @@ def copies(
             machine.issued(op, issue.lanes)
         except Poisoned as unknown:
             poison = unknown.poison.through(op)
-            lost(machine, op, touches, active, poison)
+            lose_copy(machine, op, touches, active, poison)
             if mbarrier is not None:
                 release(machine, op, active, slots[mbarrier], binder)
         except MemsimError as error:
@@ -125,7 +125,7 @@ def copies(
     return run
 
 
-def lost(machine: MemoryMachine, op: Op, touches: Touches, active: Mask, poison: Poison) -> None:
+def lose_copy(machine: MemoryMachine, op: Op, touches: Touches, active: Mask, poison: Poison) -> None:
     """A copy with unknown operands."""
     for access, space in touches:
         machine.lose(op, access, space, UNIT, poison, active)
@@ -216,7 +216,7 @@ def cut_at_lines(
     """
     first = LINE - place % LINE
     counts = 1 + np.maximum(0, -(-(length - first) // LINE))
-    whose, number = numbered(counts)
+    whose, number = owners_and_numbers(counts)
     begins = np.where(number == 0, 0, first[whose] + (number - 1) * LINE)
     ends = np.minimum(first[whose] + number * LINE, length[whose])
     return start[whose] + begins, ends - begins, whose

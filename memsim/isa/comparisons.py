@@ -17,7 +17,7 @@ from memsim.isa.op import Immediate, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert, to_bools
-from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned
+from memsim.state.registers import as_unsigned, bounds, fit, from_array, plus, to_array
 from memsim.state.sums import Int, s64
 
 _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -173,7 +173,7 @@ def comparison_of_upper_words(
 
 def pick_lesser(a: Int, b: Int, smaller: bool | Part, signed: bool, bits: int = 32) -> Int:
     """The smaller of two integers where `smaller` holds, else the larger; decided by bounds if possible."""
-    x, y = (a, b) if signed or bits == 64 else (unsigned(a, bits), unsigned(b, bits))
+    x, y = (a, b) if signed or bits == 64 else (as_unsigned(a, bits), as_unsigned(b, bits))
     (x_low, x_high), (y_low, y_high) = bounds(x), bounds(y)
     if isinstance(smaller, bool) and (signed or bits < 64 or min(x_low, y_low) >= 0):
         if x_high <= y_low:

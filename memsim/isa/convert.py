@@ -24,7 +24,7 @@ from memsim.isa.number_formats import (
 from memsim.isa.op import Form, Register, Trait, require
 from memsim.isa.readers import FloatReader, IntReader, Registers
 from memsim.state.partial import Value
-from memsim.state.registers import fit, from_array, to_array, unsigned
+from memsim.state.registers import as_unsigned, fit, from_array, to_array
 from memsim.state.rounding import Array, integer_sum, narrow, round_directed, to_odd
 from memsim.state.sums import Int, low_bits, s64, u64
 
@@ -92,7 +92,7 @@ def int_to_float(form: BoundForm, read: IntReader) -> Compute:
         if bits == 64:
             array = to_array(value) if signed else u64(to_array(value))
         else:
-            array = to_array(value if signed else unsigned(value, bits))
+            array = to_array(value if signed else as_unsigned(value, bits))
             return convert_to_registers(array.astype(np.float64), to, mode)  # exact
         total, error = integer_sum(array)
         if to == "F64":

@@ -144,10 +144,10 @@ class Meaning:
         if None not in results or self.definition.effect is Effect.MEMORY:
             return made
         kept = [i for token, one in self.results for i in [one is not None] * token.span]
-        return keeping(made, [place for place, keeps in enumerate(kept) if keeps])
+        return keep_results(made, [place for place, keeps in enumerate(kept) if keeps])
 
 
-def keeping(compute: Callable[..., Sequence[Value]], places: list[int]) -> Compute:
+def keep_results(compute: Callable[..., Sequence[Value]], places: list[int]) -> Compute:
     """Only some of the results: of those that the form does not have nothing is written."""
     if len(places) == 1:
         only = places[0]

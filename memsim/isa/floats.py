@@ -173,7 +173,7 @@ _ORDERED: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def ordering(name: str) -> Callable[[Array, Array], Array]:
+def comparison_by_name(name: str) -> Callable[[Array, Array], Array]:
     """A comparison by name; with the suffix U it also holds if one side is NaN."""
     if name in _ORDERED:
         return _ORDERED[name]
@@ -195,7 +195,7 @@ def comparison(form: BoundForm, x: FloatReader, y: FloatReader, other: Predicate
     how, *rest = (one for one in form.modifiers if one not in ("FTZ", "BF"))
     name = rest[0] if rest else ""
     require(len(rest) == 1 and name in COMBINE)
-    order, flush = ordering(how), "FTZ" in form.given
+    order, flush = comparison_by_name(how), "FTZ" in form.given
 
     def ordered(r: Registers) -> bool | Part:
         p, q = x(r), y(r)

@@ -14,7 +14,7 @@ import numpy as np
 
 from memsim.isa.comparisons import COMBINE
 from memsim.isa.definitions import BoundForm, Compute, Results, executes
-from memsim.isa.floats import COMPARED, ordering, pick, with_signs, without_absolute
+from memsim.isa.floats import COMPARED, comparison_by_name, pick, with_signs, without_absolute
 from memsim.isa.number_formats import NAN, pack_fields, to_bits
 from memsim.isa.op import require
 from memsim.isa.readers import PredicateReader, Registers
@@ -129,7 +129,7 @@ def comparison(
     """Of both halves, each combined with the same predicate."""
     how, *rest = (one for one in form.modifiers if one not in ("BF16_V2", "FTZ", "BF"))
     require(len(rest) == 1 and rest[0] in COMBINE)
-    combine, order = COMBINE[rest[0]], ordering(how)
+    combine, order = COMBINE[rest[0]], comparison_by_name(how)
 
     def compute(r: Registers) -> tuple[Mask, Mask]:
         added = other(r)

@@ -17,7 +17,7 @@ from memsim.isa.op import Immediate, Operand, Register, Trait, require
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
-from memsim.state.registers import bounds, fit, from_array, plus, times, to_array, unsigned
+from memsim.state.registers import as_unsigned, bounds, fit, from_array, plus, times, to_array
 from memsim.state.sums import Int, product, shift_right
 
 WORD = 1 << 32
@@ -95,7 +95,7 @@ def carry_word(binder: Binder, operand: Operand | None, extended: bool) -> IntRe
     """A source of a sum with carry out: -R is ~R + 1, each as unsigned."""
     if isinstance(operand, Register) and operand.negated and not extended:
         read = binder.word(Register(operand.slot, part=operand.part))
-        return lambda r: plus(times(unsigned(read(r), 32), -1), WORD)  # (2**32 - 1 - R) + 1
+        return lambda r: plus(times(as_unsigned(read(r), 32), -1), WORD)  # (2**32 - 1 - R) + 1
     assert operand is not None
     return binder.unsigned_word(operand)
 
@@ -190,7 +190,7 @@ def shifted_sum_with_carry(
 
     def compute(r: Registers) -> Results:
         result = fit(plus(times(x(r), factor), y(r)), 32)
-        shifted = unsigned(fit(times(plain(r), factor), 32), 32)
+        shifted = as_unsigned(fit(times(plain(r), factor), 32), 32)
         if negated:  # of the shifted number: ~ and 1, as in a sum
             shifted = plus(times(shifted, -1), WORD)
         return result, at_least(plus(shifted, added(r)), WORD)
@@ -218,7 +218,9 @@ def high_shifted_sum(
             return shift_right(low_word, 32 - amount if amount else 31, True, 32)
         if amount == 0:
             return upper(r)
-        return plus(times(upper(r), 1 << amount), shift_right(unsigned(low_word, 32), 32 - amount, False, 32))
+        return plus(
+            times(upper(r), 1 << amount), shift_right(as_unsigned(low_word, 32), 32 - amount, False, 32)
+        )
 
     def compute(r: Registers) -> Results:
         high = shifted(r)
@@ -226,7 +228,7 @@ def high_shifted_sum(
         result = fit(plus(plus(high, added(r)), extra), 32)
         if not carries:
             return result, False
-        total = plus(plus(unsigned(fit(high, 32), 32), whole(r)), extra)
+        total = plus(plus(as_unsigned(fit(high, 32), 32), whole(r)), extra)
         return result, at_least(total, WORD)
 
     return compute

@@ -18,9 +18,9 @@ from memsim.isa.op import Effect, Predicate, Register, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.state.partial import Partial, Value, known_in, merge_lanes
 from memsim.state.parts import EVERY_LANE, NO_LANE, Part
-from memsim.state.poison import Poison, poisoned
+from memsim.state.poison import Poison, poisoned_operand
 from memsim.state.predicates import either, from_bools, to_bools
-from memsim.state.registers import Sum, fit, from_array, to_array, unsigned
+from memsim.state.registers import Sum, as_unsigned, fit, from_array, to_array
 
 LANES = np.arange(WARP)
 
@@ -128,7 +128,7 @@ def from_source_lanes(value: Any, source: np.ndarray, warps: Warps) -> Any:
         lanes = from_bools(from_source_lanes(value.known.array.astype(np.int8), source, warps) != 0)
         return known_in(lanes, found, value.poison)
     if not isinstance(value, (Sum, np.ndarray)):
-        raise poisoned(value)
+        raise poisoned_operand(value)
     array = value if isinstance(value, np.ndarray) else to_array(value)
     if array.shape[1] == 1:
         return value
@@ -211,7 +211,7 @@ def reduction(form: BoundForm, read: IntReader) -> Compute:
 
     def compute(r: Registers, warps: Warps) -> Results:
         word = fit(read(r), 32)
-        values = by_warp(to_array(word if signed else unsigned(word, 32)), warps)
+        values = by_warp(to_array(word if signed else as_unsigned(word, 32)), warps)
         return per_warp(reduce.reduce(np.where(warps.active(), values, neutral), axis=2, keepdims=True))
 
     return compute

@@ -19,7 +19,7 @@ from memsim.isa.op import Immediate, Operand, Trait
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
-from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned
+from memsim.state.registers import as_unsigned, bounds, fit, from_array, plus, to_array
 from memsim.state.sums import (
     Int,
     and_ints,
@@ -153,7 +153,7 @@ def funnel_shift(form: BoundForm, lo: IntReader, by: IntReader, hi: IntReader) -
 
 def shift_amount(word: Int, size: int, wraps: bool) -> int | np.ndarray:
     """An amount of bits, unsigned: modulo `size`, or at most `size`."""
-    amount = unsigned(word, 32)
+    amount = as_unsigned(word, 32)
     if type(amount) is int:
         return amount & (size - 1) if wraps else min(amount, size)
     many = to_array(amount)
@@ -168,7 +168,7 @@ def shifted_left(lo: Int, hi: Int, by: int, takes_high: bool, signed: bool) -> I
         return shift_left(lo, by - 32, 32)
     if by == 0:
         return hi
-    return fit(plus(shift_left(hi, by, 32), shift_right(unsigned(lo, 32), 32 - by, False, 32)), 32)
+    return fit(plus(shift_left(hi, by, 32), shift_right(as_unsigned(lo, 32), 32 - by, False, 32)), 32)
 
 
 def shifted_right(lo: Int, hi: Int, by: int, takes_high: bool, signed: bool) -> Int:
@@ -179,18 +179,18 @@ def shifted_right(lo: Int, hi: Int, by: int, takes_high: bool, signed: bool) -> 
         return fit(shift_right(hi, by - 32, signed, 32), 32)
     if by == 0:
         return lo
-    return fit(plus(shift_right(unsigned(lo, 32), by, False, 32), shift_left(hi, 32 - by, 32)), 32)
+    return fit(plus(shift_right(as_unsigned(lo, 32), by, False, 32), shift_left(hi, 32 - by, 32)), 32)
 
 
 def by_many(lo: Int, hi: Int, by: np.ndarray, left: bool, takes_high: bool, signed: bool) -> Int:
     """As above, with an amount that differs between lanes."""
-    joined = to_array(unsigned(lo, 32)) | (to_array(hi) << 32)
+    joined = to_array(as_unsigned(lo, 32)) | (to_array(hi) << 32)
     count = np.minimum(by, 63)
     if left:
         moved = np.where(by > 63, 0, joined << count)
         word = moved >> 32 if takes_high else moved
     elif takes_high:
-        top = to_array(hi if signed else unsigned(hi, 32))
+        top = to_array(hi if signed else as_unsigned(hi, 32))
         word = top >> count
     else:
         below = s64(u64(joined) >> count.astype(np.uint64))
@@ -214,7 +214,7 @@ def find_leading_one(form: BoundForm, read: IntReader) -> Compute:
 
     def compute(r: Registers) -> Results:
         word = fit(read(r), 32)
-        array = to_array(word if signed else unsigned(word, 32))
+        array = to_array(word if signed else as_unsigned(word, 32))
         array = np.where(array < 0, ~array, array)
         found = highest_bit(array)
         if from_top:
@@ -226,7 +226,7 @@ def find_leading_one(form: BoundForm, read: IntReader) -> Compute:
 
 @computes("POPC UPOPC", "W <- W")
 def count_ones(given: frozenset[str], word: Int) -> Int:
-    return from_array(np.bitwise_count(to_array(unsigned(word, 32))).astype(np.int64))
+    return from_array(np.bitwise_count(to_array(as_unsigned(word, 32))).astype(np.int64))
 
 
 #: Pieces of a word that change places: their bits, and the lower one of each two.
@@ -235,7 +235,7 @@ _HALVES = ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (
 
 @computes("BREV UBREV", "W <- W")
 def reverse(given: frozenset[str], word: Int) -> Int:
-    found = to_array(unsigned(word, 32))
+    found = to_array(as_unsigned(word, 32))
     for size, lower in _HALVES:
         found = (found & lower) << size | found >> size & lower
     return from_array(found)

@@ -33,7 +33,7 @@ from memsim.state.partial import Partial, Value, or_zero
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
-from memsim.state.registers import fit, from_array, ints, plus, to_array, unsigned
+from memsim.state.registers import as_unsigned, fit, from_array, ints, plus, to_array
 from memsim.state.space_bytes import SpaceBytes, as_register, to_store
 from memsim.state.sums import Int
 
@@ -95,11 +95,11 @@ def build_store(form: BoundForm, read: IntReader, source: Register) -> Run:
     element, count, width = shape_of(form)
     slots = consecutive_slots(source, count)
     is_spill = form.opcode == "STL" and np.dtype(element).itemsize < 4
-    move = storing(slots, element, is_spill)
+    move = store_move(slots, element, is_spill)
     return execution_frame(read, form.binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
 
 
-def storing(slots: Sequence[int | None], element: type, is_spill: bool = False) -> Move:
+def store_move(slots: Sequence[int | None], element: type, is_spill: bool = False) -> Move:
     """What moves registers to memory, each an element; None as a slot is zero.
 
     is_spill: of words that are stored by a piece, what nobody wrote is zero.
@@ -188,7 +188,7 @@ def indexed_constant(form: BoundForm, source: Constant) -> Run:
 
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         try:
-            address = unsigned(fit(plus(read(machine.slots), source.offset), 32), 32)
+            address = as_unsigned(fit(plus(read(machine.slots), source.offset), 32), 32)
         except Poisoned as unknown:
             poison = unknown.poison.through(op)
             if op.touches:

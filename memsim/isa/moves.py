@@ -35,7 +35,7 @@ from memsim.isa.readers import FloatReader, IntReader, PredicateReader, Register
 from memsim.state.parts import entries
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools
-from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned, wrap_int
+from memsim.state.registers import as_unsigned, choose, fit, from_array, plus, to_array, wrap_int
 from memsim.state.sums import Int, and_ints, low_bits, shift_left, shift_right, u64
 
 #: Selectors by name and by the lowest two bits of the operand (PTX ISA, `prmt`).
@@ -67,7 +67,7 @@ def permute(form: BoundForm, x: IntReader, s: IntReader, y: IntReader) -> Comput
                 return fit(low, 32)
             return fit(by_constant(low, high, choice), 32)
         picks = to_array(choice)
-        joined = u64(to_array(unsigned(fit(low, 32), 32)) | (to_array(fit(high, 32)) << 32))
+        joined = u64(to_array(as_unsigned(fit(low, 32), 32)) | (to_array(fit(high, 32)) << 32))
         result: np.ndarray = np.zeros((1, 1), np.int64)
         for byte in range(4):
             pick = (picks >> (4 * byte)) & 15
@@ -81,7 +81,7 @@ def permute(form: BoundForm, x: IntReader, s: IntReader, y: IntReader) -> Comput
 
 def by_constant(low: Int, high: Int, selector: int) -> Int:
     """Four bytes out of two words; bit 3 of a selector repeats the byte's sign."""
-    words = [unsigned(fit(value, 32), 32) for value in (low, high)]
+    words = [as_unsigned(fit(value, 32), 32) for value in (low, high)]
     total: Int = 0
     for byte in range(4):
         pick = selector >> (4 * byte) & 15

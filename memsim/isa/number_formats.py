@@ -11,14 +11,14 @@ import numpy as np
 
 from memsim.argument_types import dtype_of
 from memsim.state.parts import contiguous, noted_as_one
-from memsim.state.registers import fit, from_array, ints, plus, times, to_array, unsigned
+from memsim.state.registers import as_unsigned, fit, from_array, ints, plus, times, to_array
 from memsim.state.rounding import Array, narrow, to_bf16
 from memsim.state.sums import Int, shift_right, u64
 
 
 def join_words(low: Int, high: Int) -> Int:
     """Two signed 32-bit words as one 64-bit integer."""
-    return plus(unsigned(low, 32), times(high, 1 << 32))
+    return plus(as_unsigned(low, 32), times(high, 1 << 32))
 
 
 def split_words(value: Int) -> tuple[Int, Int]:
@@ -62,7 +62,7 @@ def readings(x: Int, y: Int, signed: bool, bits: int) -> tuple[np.ndarray, np.nd
     """Two integers as arrays that numpy compares and divides as the type requires."""
     if bits == 64 and not signed:
         return u64(to_array(x)), u64(to_array(y))
-    p, q = (x, y) if signed else (unsigned(x, bits), unsigned(y, bits))
+    p, q = (x, y) if signed else (as_unsigned(x, bits), as_unsigned(y, bits))
     return to_array(p), to_array(q)
 
 

@@ -28,13 +28,13 @@ from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, invert, predicate
 from memsim.state.registers import (
+    as_unsigned,
     bounds,
     floats,
     ints,
     plus,
     times,
     to_array,
-    unsigned,
     wrap_int,
 )
 from memsim.state.sums import Int, invert_bits, low_bits, shift_right
@@ -157,7 +157,7 @@ class Binder:
     def unsigned_word(self, operand: Operand) -> IntReader:
         """A 32-bit unsigned integer."""
         read = self.word(operand)
-        return lambda r: unsigned(read(r), 32)
+        return lambda r: as_unsigned(read(r), 32)
 
     def literal(self, operand: Operand) -> int:
         """An immediate, as 32 bits.
@@ -430,7 +430,7 @@ def _piece(slot: int, part: str) -> IntReader:
     if part not in _PIECES:
         raise Unsupported(f"part {part} of a register")
     start, bits = _PIECES[part]
-    return lambda r: low_bits(shift_right(unsigned(ints(r[slot]), 32), start, False, 32), bits)
+    return lambda r: low_bits(shift_right(as_unsigned(ints(r[slot]), 32), start, False, 32), bits)
 
 
 def _halves(words: np.ndarray, bf16: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -44,7 +44,7 @@ def position(texture: Texture, at: np.ndarray, extent: int, takes_two: bool) -> 
     return number // PARTS, number % PARTS
 
 
-def mirrored(texel: np.ndarray, extent: int) -> np.ndarray:
+def mirrored_texel(texel: np.ndarray, extent: int) -> np.ndarray:
     """The texel that stands for one with `mirror`."""
     turned = texel % (2 * extent)
     return np.where(turned < extent, turned, 2 * extent - 1 - turned)
@@ -72,7 +72,7 @@ def on_cube(at: Sequence[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
     return own, face
 
 
-def fetched(
+def fetch_texels(
     texture: Texture, coordinates: Sequence[np.ndarray], layer: np.ndarray | int, component: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The channels of texels at coordinates along x, y and z, float32 or int32 [..., channels], and whether
@@ -107,7 +107,7 @@ def _texel(
         if texture.address == "wrap":
             place = place % extent
         elif texture.address == "mirror":
-            place = mirrored(place, extent)
+            place = mirrored_texel(place, extent)
         elif texture.address == "border":
             inside = inside & (place >= 0) & (place < extent)
         number = number * extent + np.clip(place, 0, extent - 1)

@@ -23,7 +23,7 @@ from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run, consecutive_slots
 from memsim.isa.op import Form, Immediate, Operand, Register, Special, Unsupported, operand_of_kind, require
 from memsim.isa.program import Op
-from memsim.isa.texel_values import FAR, PARTS, fetched, mirrored, on_cube, position
+from memsim.isa.texel_values import FAR, PARTS, fetch_texels, mirrored_texel, on_cube, position
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools
@@ -99,7 +99,7 @@ def _addressed(texture: Texture, low: np.ndarray, two: np.ndarray, extent: int) 
         second = np.where(first == last, NONE, np.where(last == first + 1, NEXT, FIRST))
         return _Axis(first, second, everywhere, sure)
     if texture.address == "mirror":
-        low, high = (mirrored(one, extent) for one in (low, high))
+        low, high = (mirrored_texel(one, extent) for one in (low, high))
         low, high = np.minimum(low, high), np.maximum(low, high)
     if texture.address != "border" or not texture.normalized:  # unnormalized, the border's texels are fetched
         low, high = np.clip(low, 0, extent - 1), np.clip(high, 0, extent - 1)
@@ -314,7 +314,7 @@ def _values(op: Op, texture: Texture, at: _At, channels: Sequence[int], componen
         )
         known = np.ones((1, 1), np.bool_)
     else:
-        found, known = fetched(texture, at.coordinates, at.layer, component)
+        found, known = fetch_texels(texture, at.coordinates, at.layer, component)
     return [_channel(op, texture, found, known, channel) for channel in channels]
 
 

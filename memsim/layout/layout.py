@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from memsim.errors import MemsimError
 from memsim.layout.named import read_named
-from memsim.layout.notation import Nested, congruent, leaves, like, nested, parse, size, text
+from memsim.layout.notation import Nested, as_nested, congruent, leaves, like, parse, size, text
 from memsim.layout.swizzle import Swizzle
 
 #: A shape and its strides.
@@ -108,10 +108,10 @@ class Layout:
     offset: int = 0
 
     def __post_init__(self) -> None:
-        shape = nested(self.shape, "shape")
+        shape = as_nested(self.shape, "shape")
         if shape == () or any(extent < 1 for extent in leaves(shape)):
             raise MemsimError(f"extents must be positive, unlike those of {text(shape)}")
-        stride = _compact(shape) if self.stride == () else nested(self.stride, "stride")
+        stride = _compact(shape) if self.stride == () else as_nested(self.stride, "stride")
         if not congruent(shape, stride):
             raise MemsimError(
                 f"the strides {text(stride)} do not match the shape {text(shape)}",

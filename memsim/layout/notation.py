@@ -21,7 +21,7 @@ from memsim.layout.swizzle import Swizzle
 Nested: TypeAlias = "int | tuple[Nested, ...]"
 
 
-def nested(value: Any, what: str) -> Nested:
+def as_nested(value: Any, what: str) -> Nested:
     """A checked copy: sequences become tuples, numpy integers ints.
 
     Raises:
@@ -30,7 +30,7 @@ def nested(value: Any, what: str) -> Nested:
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
         return int(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(nested(item, what) for item in value)
+        return tuple(as_nested(item, what) for item in value)
     raise MemsimError(f"a {what} consists of integers, unlike {value!r}")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from memsim.compile.shown_sources import Frame, own_frames
-from memsim.errors import MemsimError, shown
+from memsim.errors import MemsimError, short_repr
 from memsim.instruction import Place
 from memsim.names.demangle import demangle, plain_name
 
@@ -102,7 +102,7 @@ def read_listing(
                 raise MemsimError(f"the listing is damaged at its line {at}: the opcode is missing")
             if is_suspicious and (impossible := _IMPOSSIBLE.search(_SYMBOL.sub("", row))):
                 raise MemsimError(
-                    f"the listing is damaged at its line {at}: {shown(impossible[0])} does not exist"
+                    f"the listing is damaged at its line {at}: {short_repr(impossible[0])} does not exist"
                 )
             if chain:
                 source = _place(chain)

@@ -256,7 +256,7 @@ class ControlGraph:
     @cached_property
     def previous_basic_blocks(self) -> dict[int, list[int]]:
         """Those that lead to each basic block, by first instruction."""
-        return turned(self.next_basic_blocks)
+        return predecessors_by_node(self.next_basic_blocks)
 
     def following(self, start: int, callers: Callers) -> list[Where]:
         """Where a basic block may lead, with the callers there."""
@@ -296,7 +296,7 @@ class ControlGraph:
         """
         following = self.next_basic_blocks if following is None else following
         at = dict.fromkeys(following, nothing)
-        before = turned(following)
+        before = predecessors_by_node(following)
         work = Sweeps[int](lambda start: -start)
         for start in at:
             work.add(start)
@@ -310,7 +310,7 @@ class ControlGraph:
         return at
 
 
-def turned(ways: Mapping[Node, Iterable[Node]]) -> dict[Node, list[Node]]:
+def predecessors_by_node(ways: Mapping[Node, Iterable[Node]]) -> dict[Node, list[Node]]:
     """The nodes from which ways lead to each node."""
     found: dict[Node, list[Node]] = {start: [] for start in ways}
     for start, following in ways.items():

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import SHARED, Op, spaces_read
-from memsim.simt.control_graph import ControlGraph, Where, reached_from, turned
+from memsim.simt.control_graph import ControlGraph, Where, predecessors_by_node, reached_from
 
 #: Where a block's warps wait for each other: what is loaded behind it was stored before it.
 _ORDERS = (Flow.BLOCK_BARRIER, Flow.WAIT_CLUSTER, Flow.WAIT_PHASE)
@@ -51,7 +51,7 @@ class _Loops:
 
         places: set[Where] = reached_from([(0, ())], ways)
         self.ahead = {one: [] if self.last(one).flow in _ORDERS else ways(one) for one in places}
-        self.behind = turned(self.ahead)
+        self.behind = predecessors_by_node(self.ahead)
         self.around: dict[Where, set[Where]] = {}
 
     def last(self, place: Where) -> Op:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from memsim.source.syntax import Node, Tree, has_parser, is_fragment, parse, parse_declarations, place_of
-from memsim.source.text import NO_CODE, split, substitute_names
+from memsim.source.text import NO_CODE, split_at_commas, substitute_names
 
 _KEPT_OUT = re.compile(r"\b(?:__restrict__|__restrict|restrict|__grid_constant__)\b")
 #: What ends a declaration in front of another.
@@ -134,7 +134,7 @@ def template_arguments(text: str, instance: str) -> dict[str, str]:
     found = next((one for one in kernels(text) if one.plain == plain and one.template), None)
     if found is None:
         return {}
-    arguments = split(inside[: inside.rfind(">")])
+    arguments = split_at_commas(inside[: inside.rfind(">")])
     return {parameter.name: argument.strip() for parameter, argument in zip(found.template, arguments)}
 
 

@@ -28,7 +28,7 @@ from memsim.source.syntax import (
     place_of,
     walk,
 )
-from memsim.source.text import bracket_end, split, substitute_names, without_comments
+from memsim.source.text import bracket_end, split_at_commas, substitute_names, without_comments
 from memsim.source.values import (
     changes,
     constants,
@@ -223,8 +223,10 @@ class _LaunchReader:
     def launch(self, function: Node, arguments: Node, line: int) -> LaunchSource:
         name, template = self._split(self._pointed_to(self.tree.text(function)))
         inside = self.tree.text(self.call).strip()[3:-3]
-        configuration = [part.strip() for part in split(inside)]
-        passed = tuple(part.strip() for part in split(self.tree.text(arguments)[1:-1]) if part.strip())
+        configuration = [part.strip() for part in split_at_commas(inside)]
+        passed = tuple(
+            part.strip() for part in split_at_commas(self.tree.text(arguments)[1:-1]) if part.strip()
+        )
         return LaunchSource(
             name,
             tuple(template),
@@ -250,7 +252,7 @@ class _LaunchReader:
         if not text.endswith(">"):
             return text, []
         name, _, inside = text.partition("<")
-        return name.strip(), [self._argument(part.strip()) for part in split(inside[:-1])]
+        return name.strip(), [self._argument(part.strip()) for part in split_at_commas(inside[:-1])]
 
     def _argument(self, text: str) -> str:
         number = value_of(text, self.constants)
@@ -266,7 +268,7 @@ class _LaunchReader:
         """`dim3(32, 8)`, `{32, 8}`, a number, or a variable declared as one of these."""
         made = re.fullmatch(r"(?:dim3\s*[({]|\{)(.*)[)}]", text, re.DOTALL)
         if made:
-            return tuple(self._size(part.strip()) for part in split(made[1]) if part.strip())
+            return tuple(self._size(part.strip()) for part in split_at_commas(made[1]) if part.strip())
         if re.fullmatch(r"\w+", text) and text not in self.constants:
             name = re.escape(text)
             opened = (
@@ -280,7 +282,7 @@ class _LaunchReader:
                 if re.search(_CHANGED % (name, name), self.around[end:]):
                     return (Size(text, None, None),)
                 inside = self.around[start : end - 1]
-                return tuple(self._size(part.strip()) for part in split(inside) if part.strip())
+                return tuple(self._size(part.strip()) for part in split_at_commas(inside) if part.strip())
             if re.search(_UNSET % name, self.around):
                 return (Size(text, None, None),)
         return (self._size(text),)
@@ -372,5 +374,5 @@ def _calls(tree: Tree, name: str) -> list[tuple[int, int, list[str]]]:
             end += 1
         if depth == 0 and re.match(rb"\s*\(", tree.content[end:]):
             inside = tree.content[match.end() : end - 1].decode("utf-8", "replace")
-            found.append((match.start(), end, [part.strip() for part in split(inside)]))
+            found.append((match.start(), end, [part.strip() for part in split_at_commas(inside)]))
     return found

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from memsim.errors import MemsimError
-from memsim.source.text import NO_CODE, Cut, bracket_end, cuts, split, substitute_names
+from memsim.source.text import NO_CODE, Cut, bracket_end, cuts, split_at_commas, substitute_names
 
 if TYPE_CHECKING:
     from tree_sitter import Node as Node
@@ -224,7 +224,7 @@ def macro_calls(text: str) -> Iterator[tuple[int, str, str]]:
             if end == 0:
                 continue
             before = code.rfind("\n}", 0, found.start()) + 2
-            arguments = [part.strip() for part in split(text[found.end() : end - 1], "([{", ")]}")]
+            arguments = [part.strip() for part in split_at_commas(text[found.end() : end - 1], "([{", ")]}")]
             around = code[code.find("{", before) + 1 : found.start()]
             yield code.count("\n", 0, found.start()) + 1, around, _expand(body, parameters, arguments)
 
@@ -337,7 +337,7 @@ def assignment_to(node: Node) -> Node | None:
     return around if assigns else None
 
 
-def assigned(node: Node) -> tuple[Node | None, str, Node | None]:
+def assignment_parts(node: Node) -> tuple[Node | None, str, Node | None]:
     """What an expression assigns to, how, and what."""
     if node.type == "assignment_expression":
         return node.children[0], node.children[1].type, node.children[2]

@@ -169,7 +169,7 @@ def brackets_at(code: str, place: int) -> Iterator[tuple[int, int]]:
         yield match.end(), place - 1
 
 
-def split(text: str, opening: str = "(<[{", ending: str = ")>]}") -> list[str]:
+def split_at_commas(text: str, opening: str = "(<[{", ending: str = ")>]}") -> list[str]:
     """Split at commas outside of any of these brackets."""
     parts, depth = [""], 0
     for character in text:

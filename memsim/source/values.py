@@ -19,7 +19,7 @@ from itertools import accumulate
 from math import prod
 
 from memsim.source.expressions import ELEMENT_BYTES, Formula, Number, evaluate
-from memsim.source.text import CONDITION, bracket_end, lines_by_condition, split, without_comments
+from memsim.source.text import CONDITION, bracket_end, lines_by_condition, split_at_commas, without_comments
 
 #: `#define NAME value`, `const int a = 1, b = 2;`, `#define NAME(a) ...` and `name(int a) { return ...; }`.
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", re.MULTILINE)
@@ -67,7 +67,7 @@ def constants(code: str, known: Mapping[str, Number] | None = None, *, last: boo
 
 def declared_pairs(inside: str) -> list[tuple[str, str]]:
     """(name, expression) of each variable in `a = 1, b{2}`, what a declaration says behind its type."""
-    parts = (_INITIALIZED.fullmatch(part) for part in split(inside))
+    parts = (_INITIALIZED.fullmatch(part) for part in split_at_commas(inside))
     return [(part[1], part[2].strip().removeprefix("{").removesuffix("}")) for part in parts if part]
 
 
@@ -91,7 +91,7 @@ def initializers(code: str) -> Mapping[str, str]:
     """What the integer variables of a function that never change are initialized with, by name."""
     found = {}
     for declared in _VARIABLE.findall(code):
-        for part in split(declared):
+        for part in split_at_commas(declared):
             name, _, expression = (word.strip() for word in part.partition("="))
             if re.fullmatch(r"\w+", name) and changes(name, code) == 1:
                 found[name] = expression

@@ -43,7 +43,7 @@ class Poisoned(Exception):
         self.poison = poison
 
 
-def poisoned(value: object) -> Poisoned:
+def poisoned_operand(value: object) -> Poisoned:
     """The exception for an operand that is neither a number nor a predicate.
 
     A register that is known in some lanes only (`memsim.state.partial`) has the reason for the others.

@@ -8,7 +8,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.state.parts import EVERY_LANE, NO_LANE, Part, warp_words
-from memsim.state.poison import poisoned
+from memsim.state.poison import poisoned_operand
 
 
 def predicate(value: object) -> bool | Part:
@@ -19,7 +19,7 @@ def predicate(value: object) -> bool | Part:
     """
     if type(value) is bool or type(value) is Part:
         return value
-    raise poisoned(value)
+    raise poisoned_operand(value)
 
 
 def from_bools(array: np.ndarray) -> bool | Part:

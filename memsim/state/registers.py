@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from memsim.state.parts import Part, select
-from memsim.state.poison import Poison, poisoned
+from memsim.state.poison import Poison, poisoned_operand
 from memsim.state.predicates import from_bools, predicate, to_bools
 
 #: Beyond this an int64 sum may wrap, so bounds are no longer valid.
@@ -149,7 +149,7 @@ def fit(value: int | Sum, bits: int) -> int | Sum:
     return from_array(array if bits == 64 else array.astype(_WRAP[bits]).astype(np.int64))
 
 
-def unsigned(value: int | Sum, bits: int) -> int | Sum:
+def as_unsigned(value: int | Sum, bits: int) -> int | Sum:
     """The value read as an unsigned `bits`-bit number (bits < 64)."""
     if type(value) is int:
         return value & ((1 << bits) - 1)
@@ -224,7 +224,7 @@ def ints(value: Any) -> int | Sum:
     if isinstance(value, np.ndarray):
         signed = _SAME_SIZE[value.dtype.itemsize]
         return from_array(np.ascontiguousarray(value).view(signed).astype(np.int64))
-    raise poisoned(value)
+    raise poisoned_operand(value)
 
 
 def content(value: Any) -> Any:
@@ -250,7 +250,7 @@ def floats(value: Any, dtype: type) -> np.ndarray:
         return value if value.dtype == dtype else floats(ints(value), dtype)
     if hasattr(value, "dtype"):  # what stands for an array
         return value.view(dtype)  # type: ignore[no-any-return]
-    raise poisoned(value)
+    raise poisoned_operand(value)
 
 
 def from_floats(array: np.ndarray) -> np.ndarray:
@@ -280,7 +280,7 @@ def choose(condition: bool | Part, yes: Any, no: Any) -> Any:
     assert isinstance(condition, Part)
     for side in (yes, no):
         if side is None or isinstance(side, Poison):
-            raise poisoned(side)
+            raise poisoned_operand(side)
     if isinstance(yes, (bool, Part)):
         return from_bools(select(condition.array, to_bools(yes), to_bools(predicate(no))))
     if hasattr(yes, "dtype") or hasattr(no, "dtype"):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from memsim.state.parts import contiguous
-from memsim.state.registers import Sum, bounds, fit, from_array, low_zeros, plus, times, to_array, unsigned
+from memsim.state.registers import Sum, as_unsigned, bounds, fit, from_array, low_zeros, plus, times, to_array
 
 Int = int | Sum
 
@@ -131,7 +131,7 @@ def shift_right(value: Int, amount: int, signed: bool, bits: int) -> Int:
     if not signed and not non_negative(value):
         if bits == 64:
             return from_array(s64(u64(to_array(value)) >> np.uint64(amount)))
-        value = unsigned(value, bits)
+        value = as_unsigned(value, bits)
     if type(value) is int:
         return value >> amount
     assert isinstance(value, Sum)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from memsim.source.text import bracket_end, split, without_comments
+from memsim.source.text import bracket_end, split_at_commas, without_comments
 from memsim.suggest.edit import Replacement
 from memsim.suggest.maps import Padding
 
@@ -108,7 +108,11 @@ class _Functions:
         seen = len(re.findall(rf"(?<![\w.>]){name}\s*\[", code))
         for call in _CALL.finditer(code):
             end = bracket_end(code, call.end())
-            given = [one.strip() for one in split(code[call.end() : end - 1], "([{", ")]}")] if end else []
+            given = (
+                [one.strip() for one in split_at_commas(code[call.end() : end - 1], "([{", ")]}")]
+                if end
+                else []
+            )
             seen += sum(
                 self._is_copied(call[1], at, len(given)) for at, one in enumerate(given) if one == name
             )
@@ -134,7 +138,7 @@ class _Functions:
             code = without_comments(text)
             named = re.search(rf"\b{name}\s*\(", code) if name == called else None
             start = 0 if named is None else named.end()
-            parts = split(code[start : bracket_end(code, start) - 1]) if start else []
+            parts = split_at_commas(code[start : bracket_end(code, start) - 1]) if start else []
             pointer = _POINTER.fullmatch(parts[place]) if len(parts) == count else None
             if pointer is not None:
                 at = start + sum(len(one) + 1 for one in parts[:place])

@@ -17,7 +17,7 @@ from memsim.api.sanitizing import sanitize_job
 from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.sanitizer.hazards import RACE
-from memsim.source.syntax import NOTHING, Node, assigned, outside, walk
+from memsim.source.syntax import NOTHING, Node, assignment_parts, outside, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
@@ -209,7 +209,7 @@ class Asynchronous(TileCopies):
         found, code = [], ";\n".join(self._codes(behind))
         for one in behind:
             left, _, right = (
-                assigned(one.named_children[0]) if one.type == "expression_statement" else NOTHING
+                assignment_parts(one.named_children[0]) if one.type == "expression_statement" else NOTHING
             )
             name = "" if left is None or left.type != "identifier" else self.tree.text(left)
             others = names_in(*self._codes(each for each in behind if each != one))
@@ -235,7 +235,9 @@ class Asynchronous(TileCopies):
         stored = sum(is_in(one.statement, loop) for one in self.stores())
         if (first, stored) != (len(some), len(some)) or first + then + len(tiles) != len(named):
             return False
-        targets = (left for one in used for left, _, _ in map(assigned, walk(one)) if left is not None)
+        targets = (
+            left for one in used for left, _, _ in map(assignment_parts, walk(one)) if left is not None
+        )
         if self.may_store(loop.start_byte, loop.end_byte, tiles) or not all(map(self.is_own, targets)):
             return False
         fields = (loop.child_by_field_name(name) for name in ("initializer", "condition", "update"))

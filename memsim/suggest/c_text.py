@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from memsim.source.expressions import evaluate, open_names
-from memsim.source.text import split
+from memsim.source.text import split_at_commas
 from memsim.source.values import value_of
 
 # Expressions that need no parentheses in a sum.
@@ -73,7 +73,7 @@ def xored(index: str, bits: str) -> str:
 
 def factors(expression: str) -> list[str]:
     """`N`, `4`, `(M + 1)` of `N * 4 * (M + 1)`; the expression alone if it is no product."""
-    parts = split(expression.replace(",", "\0").replace("*", ","), "([{", ")]}")
+    parts = split_at_commas(expression.replace(",", "\0").replace("*", ","), "([{", ")]}")
     parts = [part.strip() for part in parts]
     plain = all(re.fullmatch(r"\w+|\(.*\)", part, re.DOTALL) for part in parts)
     return parts if plain else [expression.strip()]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memsim.source.text import bracket_end, split, without_comments
+from memsim.source.text import bracket_end, split_at_commas, without_comments
 from memsim.source.values import constants, types_named, value_of
 from memsim.suggest.c_text import substituted
 
@@ -29,7 +29,7 @@ class Class:
         """
         found, values = set[str | None](), {name: f"{value}" for name, value in self.values.items()}
         for head in re.finditer(rf"(?<![\w~]){re.escape(method)}\s*\(([^()]*)\)[\w\s]*\{{", self.text):
-            names = [re.findall(r"\w+", one)[-1] for one in split(head[1]) if one.strip()]
+            names = [re.findall(r"\w+", one)[-1] for one in split_at_commas(head[1]) if one.strip()]
             body = self.text[head.end() : bracket_end(self.text, head.end(), "{") - 1]
             returned = re.fullmatch(rf"\s*return\s+{member}\s*\[(.*)\]\s*;\s*", body, re.DOTALL)
             if len(names) == len(given):
@@ -60,9 +60,13 @@ def class_of(texts: tuple[str, ...], kind: str, known: Mapping[str, int]) -> Cla
         head, end = found[0]
         text = f"{code[head.start('head') : end]};"
         parameters = (
-            re.findall(r"\w+", one.partition("=")[0])[-1:] for one in split(head["parameters"] or "")
+            re.findall(r"\w+", one.partition("=")[0])[-1:]
+            for one in split_at_commas(head["parameters"] or "")
         )
-        given = ((one, value_of(text, known)) for one, text in zip(parameters, split(named["given"] or "")))
+        given = (
+            (one, value_of(text, known))
+            for one, text in zip(parameters, split_at_commas(named["given"] or ""))
+        )
         values = {one[0]: value for one, value in given if one and value is not None}
         return Class(name, text, {**values, **constants(text, {**known, **values})})
     return None

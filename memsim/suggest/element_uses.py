@@ -17,7 +17,7 @@ from memsim.source.syntax import (
     LOOPS,
     Node,
     arguments_of,
-    assigned,
+    assignment_parts,
     function_name,
     outside,
     part_around,
@@ -333,7 +333,7 @@ class ElementUses(KernelTree):
         first, last = uses[0], uses[-1]
         loops = [one for one in outside(last.node, last.statement.parent) if one.type in LOOPS]
         end = loops[-1] if loops else last.node
-        made = [value for _, how, value in map(assigned, last.statement.named_children) if how == "="]
+        made = [value for _, how, value in map(assignment_parts, last.statement.named_children) if how == "="]
         place = made[0].start_byte if made and made[0] is not None else last.statement.start_byte
         until = last.statement.start_byte
         return self.code[first.statement.start_byte : until] + self.code[place : end.end_byte]

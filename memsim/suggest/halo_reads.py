@@ -12,7 +12,7 @@ from memsim.job import Job
 from memsim.source.elements import type_sizes
 from memsim.source.kernels import template_arguments
 from memsim.source.syntax import Node, arguments_of, assignment_to, function_name, outside, walk
-from memsim.source.text import split
+from memsim.source.text import split_at_commas
 from memsim.source.values import constants, value_of
 from memsim.suggest.c_text import names_in
 from memsim.suggest.global_accesses import wastes_sectors
@@ -98,7 +98,7 @@ class ReadsOfFile(KernelTree):
         given = [kernel.tree.text(one) for one in arguments_of(call)]
         for name, text in (
             *zip(declared_types(self.tree, function), given),
-            *zip(formal, split(inside[1]) if inside else []),
+            *zip(formal, split_at_commas(inside[1]) if inside else []),
         ):
             if any(one not in kernel.types and one not in self.numbers for one in names_in(text)):
                 return None

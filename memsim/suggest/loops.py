@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memsim.source.syntax import Node, Tree
-from memsim.source.text import split
+from memsim.source.text import split_at_commas
 from memsim.source.values import changes, value_of
 
 #: What leaves a loop, or an iteration of it, before its end.
@@ -69,7 +69,7 @@ def loop_of(tree: Tree, node: Node | None) -> LoopHead | None:
     if compared is None or compared.type != "binary_expression":
         return None
     left, mark, right = (tree.text(part) for part in compared.children)
-    places = [(part.strip(), -1) for part in split(update)]
+    places = [(part.strip(), -1) for part in split_at_commas(update)]
     if node.type == "while_statement" and parts[3] is not None and "continue" not in body:
         statements = [one for one in parts[3].named_children if one.type == "expression_statement"]
         places = [(tree.text(one)[:-1].strip(), one.start_byte - parts[3].start_byte) for one in statements]

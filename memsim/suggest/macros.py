@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from memsim.source.text import bracket_end, split, substitute_names, without_comments
+from memsim.source.text import bracket_end, split_at_commas, substitute_names, without_comments
 from memsim.suggest.edit import Replacement, patched
 
 _MACRO = re.compile(
@@ -76,7 +76,7 @@ class Expanded:
             return _read(inside.strip())
         known = [one for one in self._macros.get(name, ()) if one[0] <= place]
         _, parameters, body = known[-1] if known else (0, [], "")
-        given = [one.strip(" ") for one in split(inside, "([{", ")]}")]
+        given = [one.strip(" ") for one in split_at_commas(inside, "([{", ")]}")]
         return substitute_names(body, dict(zip(parameters, given))) if len(given) == len(parameters) else ""
 
     def back(self, replacements: Iterable[Replacement]) -> list[Replacement]:

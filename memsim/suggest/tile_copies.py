@@ -18,7 +18,7 @@ from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import parameter_of
-from memsim.source.syntax import Node, arguments_of, assigned, bare, parameters_of, walk
+from memsim.source.syntax import Node, arguments_of, assignment_parts, bare, parameters_of, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.kernel_tree import KernelTree
@@ -64,7 +64,7 @@ class PointerTree(KernelTree):
                 self.pointers[declared.name] = Pointed("global", element_type(declared.type[:-1]))
         for node in self.nodes:
             self._find(node)
-        for left, mark, right in map(assigned, self.nodes):
+        for left, mark, right in map(assignment_parts, self.nodes):
             name = "" if left is None or mark != "=" else self.tree.text(left)
             made = Pointed() if right is None else self.pointed(right) or Pointed()
             if name in self.pointers and replace(made, of=self.pointers[name].of) != self.pointers[name]:
@@ -187,7 +187,7 @@ class TileCopies(PointerTree):
     def stores(self) -> Iterator[TileStore]:
         """The statements that store to shared memory, with what copies instead."""
         for node in self.nodes:
-            left, mark, right = assigned(node)
+            left, mark, right = assignment_parts(node)
             element, statement = None if left is None or mark != "=" else self.element(left), node.parent
             if element is None or element.space != "shared" or left is None or right is None:
                 continue
@@ -247,7 +247,7 @@ class TileCopies(PointerTree):
                 when, other = f"if {self.tree.text(condition)} ", self.tree.text(value)
                 then = then.named_children[0] if len(then.named_children) == 1 else then
             then = then.named_children[0] if then.type == "expression_statement" else then
-            left, mark, value = assigned(then)
+            left, mark, value = assignment_parts(then)
             if left is None or self.tree.text(left) != name or mark != "=" or names_in(other):
                 return None
         copied = None if value is None else self._copied(to, kind, value, statement)
@@ -274,7 +274,7 @@ class TileCopies(PointerTree):
         to other than these shared arrays.
         """
         for one in self.nodes:
-            left = assigned(one)[0] if start <= one.start_byte < end else None
+            left = assignment_parts(one)[0] if start <= one.start_byte < end else None
             if left is not None and not self.is_own(left) and self.space(left) != "shared":
                 return True
             called = start <= one.start_byte < end and self.cast(one) is None

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from memsim.source.text import bracket_end, brackets_at, expression_end, open_parenthesis, split
+from memsim.source.text import bracket_end, brackets_at, expression_end, open_parenthesis, split_at_commas
 from memsim.source.values import MACRO, Declaration, end_of_block, value_of
 from memsim.suggest.array_parts import Parts
 from memsim.suggest.c_text import EFFECT
@@ -242,7 +242,7 @@ class Finder:
         if head is None or head["name"] not in ROWS:
             return None
         place = opening + 1
-        parts = split(self.code[place : bracket_end(self.code, place) - 1])
+        parts = split_at_commas(self.code[place : bracket_end(self.code, place) - 1])
         if len(parts) < 3:
             return None
         place += len(parts[0]) + len(parts[1]) + 2
@@ -356,12 +356,12 @@ class Finder:
             return False
         body_end = bracket_end(self.code, definition.end(), "{")
         calls = re.finditer(rf"\b{name}\s*(?:<[^;(){{}}]*>)?\s*\(", self.code)
-        parameters = split(definition[1])
+        parameters = split_at_commas(definition[1])
         ours = {each.name for each in self.waiting}
         for call in calls:
             if call.start() != definition.start():
                 inside = self.code[call.end() : bracket_end(self.code, call.end()) - 1]
-                passed = split(inside)
+                passed = split_at_commas(inside)
                 if place >= len(passed) or not ours & set(re.findall(r"\w+", passed[place])):
                     return False  # of another array, too
         declared = parameters[place] if place < len(parameters) else ""

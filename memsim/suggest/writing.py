@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from memsim.analysis import Analysis
-from memsim.source.text import split, without_comments
+from memsim.source.text import split_at_commas, without_comments
 from memsim.source.values import Declaration, body_of, constants, declarations
 from memsim.suggest.accessor import Accessor, accessor
 from memsim.suggest.c_text import EFFECT
@@ -134,7 +134,7 @@ def _launch_bytes(code: str, kernel: str) -> Iterator[Span]:
     plain = re.escape(kernel.partition("<")[0].rpartition("::")[2])
     for match in re.finditer(rf"\b{plain}\s*(?:<[^;<>]*>\s*)?<<<", code):
         end = code.find(">>>", match.end())
-        parts = split(code[match.end() : end])
+        parts = split_at_commas(code[match.end() : end])
         if end > 0 and len(parts) > 2:
             start = match.end() + len(parts[0]) + len(parts[1]) + 2
             yield start, start + len(parts[2])

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from memsim.analysis import Analysis
 from memsim.errors import MemsimError
-from memsim.files import file_exists, writing
+from memsim.files import file_exists, open_replacement
 
 #: Labels whose values change the amount of work.
 WORK = ("size", "grid", "blocks", "arg ")
@@ -159,7 +159,7 @@ class Kept(ABC):
             MemsimError: it cannot be written.
         """
         self.results = list(results)
-        with writing(self.path, "the results") as file:
+        with open_replacement(self.path, "the results") as file:
             self._write(file)
 
     def add(self, result: VariantResult) -> None:

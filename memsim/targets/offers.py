@@ -23,7 +23,7 @@ from memsim.source.elements import element, struct_argument
 from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, SourceParameter, kernels
 from memsim.source.launches import LaunchSource, Size, Surroundings, launches
-from memsim.source.text import bracket_end, split, without_comments
+from memsim.source.text import bracket_end, split_at_commas, without_comments
 from memsim.source.values import constants, functions, value_of
 
 #: How the user writes the key of an option: `--grid`, or `grid` in a configuration.
@@ -243,7 +243,7 @@ def instance_of(text: str, name: str, given: Mapping[str, Number]) -> str:
     if not opened or not inside.endswith(">"):
         return name
     known = {**_everywhere(text).constants, **given}
-    words = [part.strip() for part in split(inside[:-1])]
+    words = [part.strip() for part in split_at_commas(inside[:-1])]
     values = [value_of(word, known) if re.search(r"[A-Za-z_]", word) else None for word in words]
     said = (word if value is None else str(value) for word, value in zip(words, values, strict=True))
     return f"{plain}<{', '.join(said)}>" if any(value is not None for value in values) else name
@@ -260,7 +260,7 @@ def offer_of(
     text: str, kernel: KernelSource, name: str, launch: LaunchSource | None, given: Mapping[str, Number]
 ) -> Offer:
     """What to type for a kernel; `name`: of the instance, if it is a template, and `given` as in `offers`."""
-    template = split(name.partition("<")[2].removesuffix(">"))
+    template = split_at_commas(name.partition("<")[2].removesuffix(">"))
     types = dict(zip((parameter.name for parameter in kernel.template), map(str.strip, template)))
     everywhere = _everywhere(text)
     known = {**everywhere.constants, **given}

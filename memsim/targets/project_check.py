@@ -19,7 +19,7 @@ from memsim.guard.evaluate import GuardedKernel
 from memsim.guard.judge import Declared, has_time_budget, judge, restrict_rule
 from memsim.guard.outcome import Coverage, Outcome, Problem, UnguardedKernel
 from memsim.job import Job
-from memsim.reads import listed
+from memsim.reads import note_matching_names
 from memsim.source.kernels import KernelSource, kernels
 from memsim.targets.analyze_targets import Measured, analyze_all
 from memsim.targets.cache import timed
@@ -121,7 +121,7 @@ def _cuda_files(folder: Path, cache: Path | None) -> Iterator[Path]:
         here = waiting.pop()
         inside: set[str] = set()
         for suffix in SUFFIXES:
-            names = listed(here / f"*{suffix}")
+            names = note_matching_names(here / f"*{suffix}")
             inside |= {name for name in names if name.endswith("/") and not name.startswith(".")}
             files = (here / name for name in names if not name.endswith("/"))
             yield from (file for file in files if not file.is_symlink() and file_exists(file))

@@ -19,7 +19,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.files import read_bytes, writing
+from memsim.files import open_replacement, read_bytes
 from memsim.launch import Launch, Natural, Positive
 from memsim.npy import read_header
 from memsim.trace.footprint import Footprint
@@ -100,7 +100,7 @@ def save(trace: TraceData, path: str | Path) -> None:
     Raises:
         MemsimError: the file cannot be written.
     """
-    with writing(Path(path), "the trace") as file:
+    with open_replacement(Path(path), "the trace") as file:
         write(trace, file)
 
 

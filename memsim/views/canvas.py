@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from memsim.arch.units import BANKS, WARP
 from memsim.errors import MemsimError
-from memsim.files import writing
+from memsim.files import open_replacement
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize
@@ -152,7 +152,7 @@ def save(figure: Figure, path: Path) -> None:
     """
     check_suffix(path)
     no_date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
-    with writing(path, "the picture") as file, style():
+    with open_replacement(path, "the picture") as file, style():
         figure.savefig(file, format=path.suffix[1:], dpi=DPI, metadata=no_date)
 
 

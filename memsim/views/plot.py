@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import BANKS, LINE, SECTOR, WARP
-from memsim.errors import MemsimError, shown
+from memsim.errors import MemsimError, short_repr
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, take_apart
 from memsim.views.analyze.costs import worst_site
 from memsim.views.canvas import (
@@ -74,7 +74,7 @@ class Plots:
         if compare is not None and not isinstance(compare, Analysis):
             hint = "heatmap(other) takes the result of memsim.analyze"
             raise MemsimError(
-                f"a heatmap can only be compared with an analysis, not with {shown(compare)}", hint=hint
+                f"a heatmap can only be compared with an analysis, not with {short_repr(compare)}", hint=hint
             )
         analyses = [self.analysis] if compare is None else [self.analysis, compare]
         panels = heat_panels(analyses)

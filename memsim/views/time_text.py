@@ -14,7 +14,7 @@ from msgspec import Meta
 from memsim.bound import percent
 from memsim.document import Document, Texts, plain
 from memsim.estimated_time import NOT_MODELLED
-from memsim.files import writing
+from memsim.files import open_replacement
 from memsim.instruction import opcode_of
 from memsim.launch import Natural
 from memsim.time.launch_time import HELD_OUT_ERROR, PROJECTS_ERROR, InstructionTime, LaunchTime
@@ -211,7 +211,7 @@ def write_trace(time: LaunchTime, path: Path) -> None:
     Raises:
         MemsimError: the file cannot be written.
     """
-    with writing(path, "the trace") as file:
+    with open_replacement(path, "the trace") as file:
         file.write(msgspec.json.encode({"displayTimeUnit": "ns", "traceEvents": list(events(time))}))
 
 

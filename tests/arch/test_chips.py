@@ -26,7 +26,7 @@ from memsim.compile.compilers import find_nvcc, makes_code_for
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
-from memsim.reads import watching
+from memsim.reads import watch_reads
 from memsim.validate import standalone
 from memsim.validate.device import native_arch
 from tests.few import few
@@ -256,7 +256,7 @@ def test_two_pointers_that_are_loaded_at_once_are_both_known(chip: str, tmp_path
 def test_rules_that_come_later_are_noticed(tmp_path: Path) -> None:
     """What was worked out without them is worked out again."""
     (tmp_path / "gpu").mkdir()
-    with watching() as reads:
+    with watch_reads() as reads:
         assert with_contributed(ARCHS["sm_86"], tmp_path) is ARCHS["sm_86"]
     assert reads.hold
     (tmp_path / "gpu" / "note.txt").write_text("")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from memsim.cli import check, cli, run
-from memsim.reads import Reads, note_content, watching
+from memsim.reads import Reads, note_content, watch_reads
 from tests.cli.conftest import Done, Run
 from tests.cli.test_imports import imported
 
@@ -141,15 +141,15 @@ def test_it_needs_no_numpy(tmp_path: Path) -> None:
 def test_what_changes_while_it_is_watched_does_not_hold(tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_bytes(b"new")
-    with watching() as reads:
+    with watch_reads() as reads:
         note_content(file, b"new")
     assert reads.hold and Reads(reads.seen).hold
-    with watching() as reads:
+    with watch_reads() as reads:
         note_content(file, b"old")
         note_content(file, b"new")
     assert not reads.hold
     file.unlink()
-    with watching() as reads:
+    with watch_reads() as reads:
         note_content(file, None)
     assert reads.hold
     os.mkfifo(file)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.argument_types import ArrayArg, Texture
-from memsim.isa.texel_values import fetched, on_cube
+from memsim.isa.texel_values import fetch_texels, on_cube
 
 #: By face: the axis on which it lies, the sign there, and what s and t are, by sign and axis.
 CUBE = (
@@ -41,7 +41,7 @@ def test_a_direction_meets_a_face_of_the_cube() -> None:
 )
 def test_an_unknown_border_is_no_matter_where_it_has_no_weight(x: float, known: bool) -> None:
     texture = Texture(ArrayArg((8,)), 1, memory="array", filter="linear", address="border")
-    _, found = fetched(texture, [np.full((1, 1), x, np.float32)], 0, None)
+    _, found = fetch_texels(texture, [np.full((1, 1), x, np.float32)], 0, None)
     assert found.tolist() == [[known]]
 
 
@@ -79,7 +79,7 @@ def test_texels_one_by_one(
     )
     at = [chance.uniform(-2 * extent, 3 * extent, (1, 64)).astype(np.float32) for extent in shape[-2::-1]]
     asked = [one / np.float32(extent) for one, extent in zip(at, shape[-2::-1])] if normalized else at
-    found, known = fetched(texture, asked, 0, component)
+    found, known = fetch_texels(texture, asked, 0, component)
     for lane in range(64):
         own = [
             float(one[0, lane]) * (extent if normalized else 1) for one, extent in zip(asked, shape[-2::-1])

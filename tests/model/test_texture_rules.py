@@ -12,7 +12,7 @@ import pytest
 from memsim.arch import SM_90
 from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
-from memsim.isa.texel_values import fetched
+from memsim.isa.texel_values import fetch_texels
 from memsim.isa.texture import (
     Touched,
     access_of_texture,
@@ -173,7 +173,7 @@ def test_filtered_fetches_return_the_texels_weighted() -> None:
             continue
         known = replace(texture, array=contents(texture), border=(-7.0, -8.0, -9.0, -10.0))
         at = [FILE["x"][rows].view(np.float32), FILE["y"][rows], FILE["z"][rows]][: texture.dimensions]
-        found, sure = fetched(known, at, FILE["w"][rows].astype(np.int64), None)
+        found, sure = fetch_texels(known, at, FILE["w"][rows].astype(np.int64), None)
         kept = ACTIVE[rows] & ~(touched.doubtful & touched.inside)
         value, chip = found[..., 0][kept], FILE["value"][rows][kept]
         assert sure.all()

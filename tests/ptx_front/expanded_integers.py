@@ -20,7 +20,7 @@ from memsim.isa.logic import highest_bit
 from memsim.isa.number_formats import readings, split_words
 from memsim.isa.op import Form, Immediate, Operand, require
 from memsim.isa.readers import Binder, IntReader
-from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned, wrap_int
+from memsim.state.registers import as_unsigned, bounds, fit, from_array, plus, to_array, wrap_int
 from memsim.state.sums import (
     Int,
     and_mask,
@@ -97,7 +97,7 @@ def expanded(name: str, sources: str, counts: bool = False) -> Callable[[Work], 
 
 def pattern(x: Int, bits: int) -> np.ndarray:
     """The bits of an integer, zero-extended to uint64."""
-    return u64(to_array(unsigned(x, bits) if bits < 64 else x))
+    return u64(to_array(as_unsigned(x, bits) if bits < 64 else x))
 
 
 # --- products, division, min and max --------------------------------------------------------------
@@ -113,7 +113,7 @@ def multiply(signed: bool, bits: int, a: Int, b: Int) -> Int:
 def multiply_high(signed: bool, bits: int, a: Int, b: Int) -> Int:
     """The high half of a product; of 64 bits from four products of 32-bit halves."""
     if bits < 64:
-        x, y = (a, b) if signed else (unsigned(a, bits), unsigned(b, bits))
+        x, y = (a, b) if signed else (as_unsigned(a, bits), as_unsigned(b, bits))
         return fit(shift_right(fit(product(x, y), 2 * bits), bits, signed, 2 * bits), bits)
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     p, q = to_array(a), to_array(b)
@@ -176,7 +176,7 @@ def ones(length: np.ndarray) -> np.ndarray:
 @expanded("ISHL", "TW")
 def left(signed: bool, bits: int, a: Int, by: Int) -> Int:
     """Left shift; by the width or more gives 0."""
-    amount = unsigned(by, 32)
+    amount = as_unsigned(by, 32)
     if type(amount) is int:
         return shift_left(a, amount, bits)
     return from_array(s64(shifted(pattern(a, bits), to_array(amount), np.left_shift)))
@@ -185,7 +185,7 @@ def left(signed: bool, bits: int, a: Int, by: Int) -> Int:
 @expanded("ISHR", "TW")
 def right(signed: bool, bits: int, a: Int, by: Int) -> Int:
     """Right shift, arithmetic or logical."""
-    amount = unsigned(by, 32)
+    amount = as_unsigned(by, 32)
     if type(amount) is int:
         return shift_right(a, amount, signed, bits)
     many = to_array(amount)

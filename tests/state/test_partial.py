@@ -20,7 +20,7 @@ from memsim.state.partial import (
     where_known,
 )
 from memsim.state.parts import Part
-from memsim.state.poison import Poison, Poisoned, place_of, poisoned
+from memsim.state.poison import Poison, Poisoned, place_of, poisoned_operand
 from memsim.state.predicates import invert, to_bools
 from memsim.state.registers import to_array
 
@@ -96,5 +96,5 @@ def test_the_way_of_an_unknown_value() -> None:
     for _ in range(20):
         long = long.through(add)
     assert len(long.via) == 8
-    assert poisoned(WHY).poison is WHY and poisoned(Partial(1, LOW, WHY)).poison is WHY
-    assert poisoned(None).poison.reason == "read of a register that was never written"
+    assert poisoned_operand(WHY).poison is WHY and poisoned_operand(Partial(1, LOW, WHY)).poison is WHY
+    assert poisoned_operand(None).poison.reason == "read of a register that was never written"

@@ -13,6 +13,7 @@ from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import (
     SAFE,
     Sum,
+    as_unsigned,
     bounds,
     choose,
     fit,
@@ -25,7 +26,6 @@ from memsim.state.registers import (
     times,
     to_array,
     trailing_zeros,
-    unsigned,
     wrap_int,
 )
 from memsim.state.sums import (
@@ -107,7 +107,7 @@ def test_operations_on_one(name: str) -> None:
         mask = (1 << bits) - 1
         assert np.array_equal(full(low_bits(value, bits)), array & mask)
         assert np.array_equal(full(high_bits(value, bits)), array & ~mask)
-        assert np.array_equal(full(unsigned(value, bits)), array & mask)
+        assert np.array_equal(full(as_unsigned(value, bits)), array & mask)
         assert np.array_equal(full(and_ints(value, mask << 2)), array & mask << 2)
     assert high_bits(value, 0) is value
     for bits in (8, 16, 32, 64):
@@ -158,7 +158,7 @@ def test_what_stays_in_parts() -> None:
     assert fit(value, 32) is value
     moved = fit(VALUES["above the wrap"], 32)
     assert isinstance(moved, Sum) and moved.v is VALUES["above the wrap"].v
-    assert unsigned(value, 32) is value
+    assert as_unsigned(value, 32) is value
 
 
 def test_sums_at_the_ends_of_64_bits_wrap() -> None:

@@ -10,7 +10,14 @@ import pytest
 
 from memsim.arch import get_arch
 from memsim.errors import MemsimError
-from memsim.estimated_time import NOT_MODELLED, EstimatedTime, StallShare, duration, rounded, time_change
+from memsim.estimated_time import (
+    NOT_MODELLED,
+    EstimatedTime,
+    StallShare,
+    duration,
+    rounded_cycles,
+    time_change,
+)
 from memsim.targets.cache import time_of, trace_of
 from memsim.targets.target import catalogue_job, read_job
 from memsim.time import quick_estimate
@@ -75,7 +82,7 @@ def test_digits() -> None:
     assert [duration(n) for n in (9.04e-6, 9.9e-5, 1.84e-4, 0.0121, 5, 150)] == [
         "9.0 us", "99 us", "0.18 ms", "12 ms", "5.0 s", "150 s",
     ]  # fmt: skip
-    assert [rounded(n) for n in (7_244, 348_503, 8_685_585)] == ["7,240", "349,000", "8,690,000"]
+    assert [rounded_cycles(n) for n in (7_244, 348_503, 8_685_585)] == ["7,240", "349,000", "8,690,000"]
 
 
 def test_a_change_within_the_error_says_so() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.errors import MemsimError, NoSuchFile
-from memsim.files import writing
+from memsim.files import open_replacement
 from memsim.launch import Launch, coordinates_of
 from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE, AccelSimReader
 from memsim.trace.foreign.nvbit import read_nvbit
@@ -116,7 +116,7 @@ def write_accelsim(trace: TraceData, path: str | Path) -> None:
     lost = next((site for site in trace.sites if site.unresolved is not None), None)
     if lost is not None:
         raise MemsimError(f"{lost.instruction} could not be analyzed, so the trace is incomplete")
-    with writing(path, "the trace") as file:
+    with open_replacement(path, "the trace") as file:
         packed = OPENERS[path.suffix](file, "wb") if path.suffix in OPENERS else file
         with TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:
             text.writelines(line + "\n" for line in _lines(trace))
