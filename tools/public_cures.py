@@ -36,8 +36,8 @@ from memsim.analysis import BADLY_COALESCED, Analysis, analyze_trace
 from memsim.api.running import trace_job
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.suggest.other_values import at_other_values, guarded, touched
-from memsim.suggest.prove import Proof, differing_results, edit_job, replay_job, rounding, source_of
+from memsim.suggest.other_values import at_other_values, edit_with_assertions, knobs_of_edit
+from memsim.suggest.prove import Proof, differing_results, edit_job, replay_job, rounding_between, source_of
 from memsim.suggest.ranking import verdict
 from memsim.suggest.suggestions import Suggestions, suggest
 from memsim.suggest.threads import Remapped
@@ -231,15 +231,15 @@ def judged(taken: Proof | Remapped, job: Job) -> tuple[dict[str, Any], Job | Non
         told["differ"] = list(differing_results(job, taken.job, asks=taken.asks))
         rounded = None
         if told["differ"]:
-            rounded = rounding(job, taken.job, told["differ"], taken.asks, reorders=taken.reorders)
+            rounded = rounding_between(job, taken.job, told["differ"], taken.asks, reorders=taken.reorders)
         if rounded is not None:
             told |= {"differ": [], "differ by rounding": rounded.values}
         tried = list(at_other_values(job if rounded is None else rounded.before, taken))
     except MemsimError as error:
         return told | {"differ": [error.message]}, None
-    names = touched(job, taken.edit)
+    names = knobs_of_edit(job, taken.edit)
     told["values"] = [[one.name, one.value, one.outcome] for one in tried]
-    safe = guarded(taken.edit, tried, names)
+    safe = edit_with_assertions(taken.edit, tried, names)
     told["guarded"] = safe is not taken.edit
     if told["differ"] or safe is None:
         return told, None

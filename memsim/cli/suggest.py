@@ -19,8 +19,8 @@ from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.suggest import landing
 from memsim.suggest.edit import Edit
-from memsim.suggest.other_values import OtherValue, at_other_values, guarded, touched
-from memsim.suggest.prove import Proof, differing_results, edit_job, rounding, source_of
+from memsim.suggest.other_values import OtherValue, at_other_values, edit_with_assertions, knobs_of_edit
+from memsim.suggest.prove import Proof, differing_results, edit_job, rounding_between, source_of
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
@@ -210,7 +210,9 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
     """
     with progress_bar("running both") as report:
         differ = differing_results(job, taken.job, report, taken.asks)
-    rounded = rounding(job, taken.job, differ, taken.asks, reorders=taken.reorders) if differ else None
+    rounded = (
+        rounding_between(job, taken.job, differ, taken.asks, reorders=taken.reorders) if differ else None
+    )
     results = IDENTICAL if rounded is None else rounded.told
     if rounded is not None:
         job, taken = rounded.before, replace(taken, job=rounded.after)
@@ -228,8 +230,8 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
         outcome = each.outcome or "not judged, as it does not run as it was"
         say(f"{each.name} = {each.value}: {outcome}", err=as_json)
         tried.append(each)
-    names = touched(job, taken.edit)
-    safe = guarded(taken.edit, tried, names)
+    names = knobs_of_edit(job, taken.edit)
+    safe = edit_with_assertions(taken.edit, tried, names)
     if safe is None:
         now = ", ".join(f"{each.name} = {each.value}" for each in names if not each.is_constant)
         raise MemsimError(

@@ -25,7 +25,7 @@ from memsim.suggest.kernel_tree import with_pragmas
 from memsim.suggest.proposals import LEAST_SAVED, fits
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.ranking import MARGIN, Verdict, verdict
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 from memsim.suggest.tile_copies import STAYS, TileCopies, TileStore, declarators, is_in
 from memsim.time.behind_l1 import WARM
 from memsim.time.quick_estimate import estimate
@@ -54,7 +54,7 @@ def asynchronous_copies(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     if waits and sum(one.share for one in waits if one.reason in WAITS) < MARGIN:
         return ()
     found = Asynchronous(before, job).edited()
-    done = None if found is None else replayed(found[0], job, before, found[1], helping=False)
+    done = None if found is None else replay_edit(found[0], job, before, found[1], helping=False)
     if done is None or not done.is_known or verdict(before, done.analysis) is not Verdict.WORTH:
         return ()
     if not _is_less(before.estimate, done.analysis.estimate, 1 / LEAST_SAVED):

@@ -43,7 +43,7 @@ def factor(expression: str) -> str:
     return expression if re.fullmatch(r"[\w.]+", expression) else f"({expression})"
 
 
-def folded(expression: str) -> str:
+def fold_constants(expression: str) -> str:
     """Its number if it has no names in it, else itself."""
     value = None if names_in(expression) else value_of(expression, {})
     return expression if value is None else str(value)
@@ -57,18 +57,18 @@ def plus(expression: str, added: int) -> str:
     return f"{term(expression)} + {added}"
 
 
-def spread(index: str, every: int | str, by: int) -> str:
+def padded_index(index: str, every: int | str, by: int) -> str:
     """`i + i / every * by`: `by` unused elements after every `every`."""
     skipped = f"{factor(index)} / {every}" + (f" * {by}" if by > 1 else "")
-    return folded(f"{term(index)} + {skipped}")
+    return fold_constants(f"{term(index)} + {skipped}")
 
 
-def xored(index: str, bits: str) -> str:
+def xored_index(index: str, bits: str) -> str:
     """`index ^ bits`."""
-    bits, index = folded(bits), folded(index)
+    bits, index = fold_constants(bits), fold_constants(index)
     if "0" in (bits, index):
         return bits if index == "0" else index
-    return folded(f"{factor(index)} ^ {factor(bits)}")
+    return fold_constants(f"{factor(index)} ^ {factor(bits)}")
 
 
 def factors(expression: str) -> list[str]:
@@ -79,7 +79,7 @@ def factors(expression: str) -> list[str]:
     return parts if plain else [expression.strip()]
 
 
-def substituted(expression: str, values: Mapping[str, str], depth: int = DEPTH) -> str:
+def substitute_variables(expression: str, values: Mapping[str, str], depth: int = DEPTH) -> str:
     """An expression with what variables stand for in their place, which may have such in it, too."""
     for _ in range(depth):
         if not any(name in values for name in NAME.findall(expression)):

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from memsim.source.text import bracket_end, split_at_commas, without_comments
 from memsim.source.values import constants, types_named, value_of
-from memsim.suggest.c_text import substituted
+from memsim.suggest.c_text import substitute_variables
 
 DEPTH = 8  # of names for other types
 _NAMED = re.compile(r"(?:\w+::)*(?P<name>\w+)\s*(?:<(?P<given>.*)>)?", re.DOTALL)
@@ -34,7 +34,7 @@ class Class:
             returned = re.fullmatch(rf"\s*return\s+{member}\s*\[(.*)\]\s*;\s*", body, re.DOTALL)
             if len(names) == len(given):
                 values |= zip(names, given)
-                found.add(None if returned is None else substituted(returned[1], values, 1))
+                found.add(None if returned is None else substitute_variables(returned[1], values, 1))
         return found.pop() if len(found) == 1 else None
 
 

@@ -66,7 +66,7 @@ class Edit:
     @property
     def new(self) -> str:
         """The file's text after the edit."""
-        return patched(self.text, self.replacements)
+        return apply_replacements(self.text, self.replacements)
 
     @property
     def tokens(self) -> int:
@@ -84,7 +84,7 @@ class Edit:
                 for each in self.replacements
                 if start <= each.start <= start + len(old)
             ]
-            new = patched(old, inside)
+            new = apply_replacements(old, inside)
             if new != old:
                 found.append(ChangedLine(self.file, number, old, new.removesuffix("\n")))
             start += len(old) + 1
@@ -105,7 +105,7 @@ class Edit:
     @property
     def diff(self) -> str:
         """The change as a unified diff."""
-        return unified(self.file, self.text, self.new)
+        return git_diff(self.file, self.text, self.new)
 
     def joined(self, other: Edit) -> Edit | None:
         """Both edits as one; None if they are of different files or overlap."""
@@ -143,7 +143,7 @@ def _in_order(replacements: Iterable[Replacement]) -> list[Replacement]:
     return sorted(replacements, key=lambda each: (each.start, each.end))
 
 
-def unified(file: str, old: str, new: str) -> str:
+def git_diff(file: str, old: str, new: str) -> str:
     """A unified diff as git writes it: lines end with a line feed only, and a last one may have none."""
     before, after = _lines(old), _lines(new)
     return "".join(unified_diff(before, after, f"a/{file}", f"b/{file}"))
@@ -154,7 +154,7 @@ def _lines(text: str) -> list[str]:
     return [*whole, f"{last}\\ No newline at end of file\n"] if last != "\n" else whole
 
 
-def patched(text: str, replacements: Iterable[Replacement]) -> str:
+def apply_replacements(text: str, replacements: Iterable[Replacement]) -> str:
     """The text with all replacements made."""
     for each in reversed(
         _in_order(replacements)

@@ -24,7 +24,7 @@ from memsim.source.syntax import (
     walk,
 )
 from memsim.source.values import changes, constants, initializers
-from memsim.suggest.c_text import EFFECT, distance, factor, names_in, plus, substituted
+from memsim.suggest.c_text import EFFECT, distance, factor, names_in, plus, substitute_variables
 from memsim.suggest.footprints import Footprints, may_be_left_out, moves, without_stores
 from memsim.suggest.kernel_tree import KernelTree, Vector
 from memsim.suggest.prove import source_of
@@ -288,7 +288,7 @@ class ElementUses(KernelTree):
             counted = self._counted(outer) if span == 1 else None
             if counted is not None and always and self._is_along(outer, vector, index, counted):
                 name, values = counted
-                index, span = substituted(index, {name: str(values.start)}, 1), len(values)
+                index, span = substitute_variables(index, {name: str(values.start)}, 1), len(values)
                 variable = name, values.start, values.step
             elif counted is None or stores or not self._is_same_in(outer, array, index):
                 holds = self.here.decided(outer, inner)
@@ -352,7 +352,7 @@ class ElementUses(KernelTree):
     def _is_along(self, loop: Node, vector: Vector, index: str, counted: tuple[str, range]) -> bool:
         """Whether each iteration of a loop accesses the next element."""
         name, values = counted
-        following = substituted(index, {name: f"{name} + {values.step}"}, 1)
+        following = substitute_variables(index, {name: f"{name} + {values.step}"}, 1)
         along = distance(index, following) == vector.unit
         return along and not moves(vector.array, self.tree.text(loop))
 
@@ -377,7 +377,7 @@ class ElementUses(KernelTree):
     def _resolved(self, use: ElementUse) -> str:
         """The index of a use in terms of what its variables are made of, if that never changes."""
         code = self.code[slice(*use.function.byte_range)]
-        index, known = substituted(use.index, initializers(code)), names_in(use.index)
+        index, known = substitute_variables(use.index, initializers(code)), names_in(use.index)
         fixed = all(changes(name, code) <= 1 for name in names_in(index) if name not in known)
         return index if fixed else use.index
 

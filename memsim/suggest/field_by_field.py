@@ -24,7 +24,7 @@ from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced, stride
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import is_the_same, source_of
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 MOST_FIELDS = 256
 MOST_TOGETHER = 64  # fields, a bit for each
@@ -70,7 +70,7 @@ def _replayed(job: Job, before: Analysis, asked: Sequence[tuple[Edit, CallerLayo
     )
     ways = [*([f"{by_field} field by field"] if by_field else []), *together]
     name = f"{' and '.join(ways)}, kept so by the caller"
-    done = replayed(name, job, before, edit, asks=layouts)
+    done = replay_edit(name, job, before, edit, asks=layouts)
     return done if done is not None and done.helps and is_the_same(job, done.job, layouts) else None
 
 

@@ -148,7 +148,7 @@ class Staging:
     fills: bool = False
 
 
-def staging(block: Analysis) -> tuple[Staging, ...]:
+def accesses_to_stage(block: Analysis) -> tuple[Staging, ...]:
     """The rows that move fewer sectors if every sector that the block touches is moved once."""
     trace, chip = block.trace, block.arch
     used = trace.shared_end

@@ -23,11 +23,11 @@ from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import wastes_sectors
 from memsim.suggest.halo_reads import Read, ReadsOfFile, ReadsOfFunction, Row
-from memsim.suggest.index_ends import Ends, NotKnown, Test, joined
+from memsim.suggest.index_ends import Ends, NotKnown, Test, extreme_of_sums
 from memsim.suggest.index_sums import ONE, Atom, IndexSum
 from memsim.suggest.kernel_tree import wasting_files
 from memsim.suggest.prove import is_the_same, source_of
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 NAME = "tiles and their halos staged in shared memory"
 LOAD = "load_halo"
@@ -69,7 +69,12 @@ class HaloTile:
         for one, ends in zip(self.reads, between):
             every.append([end for part in one.flat.divided(*self.row) for end in ends.of(part)])
         top, bottom, left, right = zip(*every)
-        return joined("min", top), joined("min", left), joined("max", bottom), joined("max", right)
+        return (
+            extreme_of_sums("min", top),
+            extreme_of_sums("min", left),
+            extreme_of_sums("max", bottom),
+            extreme_of_sums("max", right),
+        )
 
     def _is_of_all(self, test: Test) -> bool:
         """Whether a test says the same of all blocks, and of arrays of every size."""
@@ -252,7 +257,7 @@ def halos(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     if source_of(job) is None:
         return ()
     edits = (_edit(ReadsOfFile(before, job, file)) for file in wasting_files(before, wastes_sectors))
-    tried = (replayed(NAME, job, before, edit) for edit in edits)
+    tried = (replay_edit(NAME, job, before, edit) for edit in edits)
     found = {done.edit: done for done in tried if done is not None and done.saves}
     return tuple(one for one in found.values() if is_the_same(job, one.job) and _is_inside(one.job))
 

@@ -385,6 +385,6 @@ class Ends:
         return ZERO, two - ONE
 
 
-def joined(kind: str, some: Iterable[IndexSum]) -> IndexSum:
+def extreme_of_sums(kind: str, some: Iterable[IndexSum]) -> IndexSum:
     """The least, or the greatest, of sums."""
     return reduce(partial(operation, kind), some)

@@ -20,7 +20,7 @@ from memsim.source.syntax import Node, Tree, body_of, outside, parameters_of, pa
 from memsim.source.text import bracket_end, without_comments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
-from memsim.suggest.macros import expanded
+from memsim.suggest.macros import expand_macros
 from memsim.suggest.prove import source_of
 
 DEVICE = Path(__file__).parent / "device"
@@ -67,7 +67,7 @@ class KernelTree:
         defined = re.compile(rf"\b__global__\b[^;{{}}]*\b{re.escape(self.title)}\s*[<(]")
         self.kernel_file = next((one for one in (own, *texts) if defined.search(texts[one])), own)
         self.file = file or self.kernel_file
-        self.expanded, self.kernel_text = expanded(texts[self.file]), texts[self.kernel_file]
+        self.expanded, self.kernel_text = expand_macros(texts[self.file]), texts[self.kernel_file]
         self.original, self.text = texts[self.file], self.expanded.text
         self.tree = parse(re.sub(r"[^\x00-\x7f]", "?", self.text))
 

@@ -14,7 +14,7 @@ from memsim.estimated_time import time_change
 from memsim.files import file_exists, read_bytes, read_text, write_text
 from memsim.job import Job
 from memsim.programs import run_program, text_of
-from memsim.suggest.edit import Edit, unified
+from memsim.suggest.edit import Edit, git_diff
 from memsim.suggest.other_values import SAME, OtherValue
 from memsim.suggest.prove import Proof
 from memsim.suggest.threads import Remapped
@@ -53,7 +53,7 @@ def patch(job: Job, edit: Edit, message: str) -> str:
     """
     path = path_of(job, edit)
     old, new = (_with_line_ends(path, text) for text in (edit.text, edit.new))
-    return f"{message}---\n{unified(_in_repository(path)[1], old, new)}"
+    return f"{message}---\n{git_diff(_in_repository(path)[1], old, new)}"
 
 
 def review(job: Job, edit: Edit, message: str) -> str:

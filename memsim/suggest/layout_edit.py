@@ -15,7 +15,16 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from memsim.source.values import definition, value_of
-from memsim.suggest.c_text import factor, factors, folded, names_in, plus, spread, term, xored
+from memsim.suggest.c_text import (
+    factor,
+    factors,
+    fold_constants,
+    names_in,
+    padded_index,
+    plus,
+    term,
+    xored_index,
+)
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.uses import Span, Use
@@ -190,7 +199,9 @@ def _spread_index(writing: Writing, change: Padding, extra: int) -> list[Replace
     found: list[Replacement] = []
     for use in writing.indexed:
         index = _last_index(writing, use)
-        found += _rewritten(writing, use, spread(index, change.every // use.unit, change.by // use.unit))
+        found += _rewritten(
+            writing, use, padded_index(index, change.every // use.unit, change.by // use.unit)
+        )
     pitches = _pitches(writing, change)
     if pitches is None:
         return None
@@ -223,7 +234,7 @@ def _swizzled_index(writing: Writing, change: XorSwizzle) -> list[Replacement] |
         if source is None:
             return None
         turn = f"({source}) << {to}" if to and " " in source else f"{source} << {to}" if to else source
-        found += _rewritten(writing, use, xored(indices[-1], turn))
+        found += _rewritten(writing, use, xored_index(indices[-1], turn))
     if writing.declaration.dynamic:  # whole pieces, whatever the launch's size is
         found += [
             Replacement(*span, f" {_rounded_up(_text(writing, span).strip(), change.piece)}")
@@ -258,8 +269,8 @@ def _source_bits(writing: Writing, change: XorSwizzle, indices: Sequence[str], u
     shift = rows.bit_length() - 1
     shifted = f"{factor(index)} >> {shift}" if shift else index
     if extent <= rows << change.bits and _is_number(writing, writing.declaration.extents[level]):
-        return folded(shifted)  # the index has no other bits
-    return folded(f"{shifted if shift else factor(index)} & {(1 << change.bits) - 1}")
+        return fold_constants(shifted)  # the index has no other bits
+    return fold_constants(f"{shifted if shift else factor(index)} & {(1 << change.bits) - 1}")
 
 
 def _condition(writing: Writing, change: XorSwizzle) -> str:
@@ -308,7 +319,7 @@ def _room(writing: Writing, change: Padding, stride: str, added: int, extra: int
     if writing.declaration.dynamic:  # its size is set by the launch
         grows = change.by / change.every
         return [
-            Replacement(*span, f" {spread(_text(writing, span).strip(), stride, added)}", grows)
+            Replacement(*span, f" {padded_index(_text(writing, span).strip(), stride, added)}", grows)
             for span in writing.launches
         ]
     span = writing.declaration.extents[-1]
@@ -321,7 +332,7 @@ def _room(writing: Writing, change: Padding, stride: str, added: int, extra: int
     if _is_number(writing, span):
         more = -(-extra // writing.declaration.shape.element)
         return [_plus(writing, span, more)] if more else []
-    return [Replacement(*span, spread(text, stride, added))]
+    return [Replacement(*span, padded_index(text, stride, added))]
 
 
 def _flat(writing: Writing, index: Span) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from memsim.source.text import bracket_end, split_at_commas, substitute_names, without_comments
-from memsim.suggest.edit import Replacement, patched
+from memsim.suggest.edit import Replacement, apply_replacements
 
 _MACRO = re.compile(
     r"^[ \t]*#[ \t]*(?:define[ \t]+(?P<name>\w+)\((?P<of>[\w\s,]*)\)(?P<body>(?:\\\r?\n|[^\n])*)"
@@ -43,7 +43,7 @@ class Expanded:
             before.append((found.start(), parameters, body if is_known else ""))
         directives = [one.span() for one in _DIRECTIVE.finditer(code)] if self._macros else []
         calls = [one for one in self._calls(code) if not any(a <= one.start < b for a, b in directives)]
-        self.text, longer = patched(original, calls), 0
+        self.text, longer = apply_replacements(original, calls), 0
         self.calls: list[tuple[int, int, int]] = []
         for one in calls:
             start = one.start + longer
@@ -66,7 +66,7 @@ class Expanded:
             lines = code.count("\n", match.start(), end)
             if new.count("\n") != lines:
                 new = " ".join(new.split()) + "\n" * lines
-            new = patched(new, self._calls(new, place, within | {match[1]} - {READ}))
+            new = apply_replacements(new, self._calls(new, place, within | {match[1]} - {READ}))
             found.append(Replacement(match.start(), end, new))
         return found
 
@@ -84,7 +84,7 @@ class Expanded:
         found = list[Replacement]()
         for start, end, some in self._groups(replacements):
             inside = [Replacement(one.start - start, one.end - start, one.new) for one in some]
-            new = patched(self.text[start:end], inside)
+            new = apply_replacements(self.text[start:end], inside)
             found.append(Replacement(self.place(start), self.place(end), new))
         return found
 
@@ -115,6 +115,6 @@ def _read(address: str) -> str:
 
 
 @lru_cache(maxsize=16)
-def expanded(text: str) -> Expanded:
+def expand_macros(text: str) -> Expanded:
     """A text with its macros expanded."""
     return Expanded(text)

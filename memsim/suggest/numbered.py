@@ -17,12 +17,12 @@ from memsim.job import Job
 from memsim.source.syntax import Node, arguments_of, bare, fields, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import factor, names_in
-from memsim.suggest.edit import Edit, Replacement, patched
+from memsim.suggest.edit import Edit, Replacement, apply_replacements
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import is_the_same
 from memsim.suggest.records import NAME as RECORDS
 from memsim.suggest.records import record_edits
-from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, replayed, total
+from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, replay_edit, total
 
 NAME = "elements of the grid numbered along rows"
 PREFIX = "numbered"
@@ -34,18 +34,18 @@ _ACTS = re.compile(r"(?:subscript|pointer|update|assignment|call)_expression")
 _MARKS = {"||": (">=", "<="), "&&": ("<", ">")}
 
 
-def numbered(job: Job, before: Analysis) -> tuple[Remapped, ...]:
+def numbered_elements(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The edit, compiled and replayed, and with records moved by warps, too; each if it saves a quarter of
     the needless sectors and nothing differs.
     """
     sectors, needless = total(before, "sectors"), total(before, "needless_sectors")
     if needless < BADLY_COALESCED * sectors or not is_each_alone(before, job):
         return ()
-    done = replayed(NAME, job, before, _Plane(before, job).edited(), helping=False)
+    done = replay_edit(NAME, job, before, _Plane(before, job).edited(), helping=False)
     if done is None:
         return ()
     edits = [one for one in record_edits(done.job, done.analysis) if one.file == done.edit.file]
-    tried = (replayed(f"{NAME}; {RECORDS}", done.job, before, one) for one in edits)
+    tried = (replay_edit(f"{NAME}; {RECORDS}", done.job, before, one) for one in edits)
     more = [replace(each, edit=done.edit.followed_by(each.edit)) for each in tried if each is not None]
     return tuple(each for each in (done, *more) if each.saves and is_the_same(job, each.job))
 
@@ -60,7 +60,7 @@ class _Plane(KernelTree):
             return None
         places = list(self._places(body))
         replaced = [Replacement(*place.byte_range, f"{PREFIX}_{axis}") for place, axis, _ in places]
-        rest = patched(self.code[: body.end_byte], replaced)[body.start_byte :]
+        rest = apply_replacements(self.code[: body.end_byte], replaced)[body.start_byte :]
         widths = dict(each[1:] for each in places)
         ends = self._ends(body, places) if set(widths) == {"x", "y"} else None
         if ends is None or _NUMBERS.search(rest) or any(widths[axis] != width for _, axis, width in places):

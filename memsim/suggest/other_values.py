@@ -23,7 +23,7 @@ from memsim.source.kernels import template_arguments, template_constants
 from memsim.source.values import DECLARED, DEFINE, declared_pairs, definition, value_of
 from memsim.suggest.c_text import names_in
 from memsim.suggest.caller_layout import packed_arguments, packed_results
-from memsim.suggest.edit import Edit, Replacement, patched
+from memsim.suggest.edit import Edit, Replacement, apply_replacements
 from memsim.suggest.maps import XorSwizzle
 from memsim.suggest.prove import Proof, integer_arguments, macros_of, results_of, source_of, with_text
 from memsim.suggest.threads import Remapped
@@ -69,7 +69,7 @@ class Knob:
         return self.kind in ("define", "source", "template")
 
 
-def touched(job: Job, edit: Edit) -> list[Knob]:
+def knobs_of_edit(job: Job, edit: Edit) -> list[Knob]:
     """What an edit depends on, as far as its values can be changed; constants made of others are followed."""
     source = source_of(job)
     assert source is not None
@@ -101,7 +101,7 @@ def touched(job: Job, edit: Edit) -> list[Knob]:
 
 def at_other_values(job: Job, taken: Proof | Remapped) -> Iterator[OtherValue]:
     """The edit at further values of each name that it touches."""
-    for each in touched(job, taken.edit):
+    for each in knobs_of_edit(job, taken.edit):
         judged = 0
         for value in _values(each.value):
             tried = OtherValue(each.name, value, _outcome(job, taken, each, value))
@@ -178,7 +178,7 @@ def _with_value(job: Job, file: str, text: str, what: Knob, value: int) -> Job:
         options = tuple(old.sub(f"-D{what.name}={value}", option) for option in options)
     elif what.kind == "source":
         place = definition(text, what.name)
-        text = text if place is None else patched(text, [Replacement(*place, str(value))])
+        text = text if place is None else apply_replacements(text, [Replacement(*place, str(value))])
     elif what.kind == "template":
         given = {**template_arguments(text, job.loaded.title), what.name: str(value)}
         name = f"{job.loaded.title.partition('<')[0]}<{', '.join(given.values())}>"
@@ -222,7 +222,7 @@ def _launch_of(taken: Proof | Remapped, launch: Launch) -> Launch:
     return replace(launch, shared_bytes=max(sizes))
 
 
-def guarded(edit: Edit, tried: Sequence[OtherValue], names: Sequence[Knob]) -> Edit | None:
+def edit_with_assertions(edit: Edit, tried: Sequence[OtherValue], names: Sequence[Knob]) -> Edit | None:
     """The edit with a `static_assert` for each constant of which another value makes it wrong, or that could
     be judged at fewer than `LEAST_JUDGED` others: that it has one of the values at which it is right. None if
     another value of what is no constant makes it wrong.

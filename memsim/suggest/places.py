@@ -17,7 +17,7 @@ from memsim.job import Job
 from memsim.source.syntax import Node, body_of, fields, walk
 from memsim.source.text import bracket_end
 from memsim.source.values import DEFINE, changes, initializers, value_of
-from memsim.suggest.c_text import EFFECT, NAME, index_in, names_in, substituted
+from memsim.suggest.c_text import EFFECT, NAME, index_in, names_in, substitute_variables
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.loops import LEAVES, LoopHead, loop_of
@@ -91,7 +91,7 @@ class Places(KernelTree):
 
     def inlined(self, text: str, variables: Sequence[str]) -> str | None:
         """An expression of nothing but parameters, constants, thread indices and such variables."""
-        text = substituted(text, self.initialized)
+        text = substitute_variables(text, self.initialized)
         known = {*_BUILT_IN, *self.types, *variables, *self.constants}
         if any(name not in known and not name.isupper() for name in NAME.findall(text)):
             return None
@@ -254,9 +254,9 @@ class Places(KernelTree):
                 return None
             for left, value in pairs:
                 name = self.tree.text(left)
-                text = substituted(self.tree.text(value), local, 1)
+                text = substitute_variables(self.tree.text(value), local, 1)
                 if left.type == "subscript_expression" and node.type == "expression_statement":
-                    index = substituted(index_in(name), local, 1)
+                    index = substitute_variables(index_in(name), local, 1)
                     ops = sorted({op for line, op in self.bad if line in lines})
                     array = name[: name.index("[")].strip()
                     found.append(Statement(array, " ".join(index.split()), text, tuple(ops)))

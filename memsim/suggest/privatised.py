@@ -20,7 +20,7 @@ from memsim.source.values import constants
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 MOST = 4096  # elements of which there are copies
 _WIDTHS: Mapping[str, int] = {
@@ -46,7 +46,7 @@ class _Addition:
     value: str
 
 
-def privatised(job: Job, before: Analysis) -> tuple[Remapped, ...]:
+def privatised_arrays(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The kernel with copies of an array, compiled and replayed.
 
     Those that halve the sectors of global atomics, or save a quarter of the bank conflicts of shared ones.
@@ -56,7 +56,7 @@ def privatised(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     for array, space in {(each.array, each.space): None for each in sites}:
         whose = "each block" if space == "global" else "each lane"
         edit = _Privatised(before, job).privatised(array, space)
-        done = replayed(f"{array} added up in a copy of {whose}", job, before, edit, helping=False)
+        done = replay_edit(f"{array} added up in a copy of {whose}", job, before, edit, helping=False)
         if done is not None and done.is_known and _pays(before, done.analysis, space):
             found.append(done)
     return tuple(found)

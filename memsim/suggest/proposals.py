@@ -28,7 +28,7 @@ from memsim.suggest.edit import Edit
 from memsim.suggest.layout_edit import edit, row_factors
 from memsim.suggest.maps import UNCHANGED, Map, Padding, candidates
 from memsim.suggest.tiles import Tile, tiles, view
-from memsim.suggest.writing import Writing, writing
+from memsim.suggest.writing import Writing, writing_of_array
 from memsim.trace.trace import Trace
 
 LEAST_SAVED = 20  # of so many wavefronts of conflicts a layout has to save one: less is chance in the data
@@ -109,7 +109,7 @@ def _of_array(analysis: Analysis, tile: Tile, arguments: Mapping[str, int]) -> I
     if tile.why_not or not any(analysis.sites[number].wavefronts_of_conflicts for number in tile.sites):
         yield _advice(analysis, tile, None)
         return
-    written = writing(analysis, tile, arguments)
+    written = writing_of_array(analysis, tile, arguments)
     whole = () if written is None else written.views
     views = [(each, _lines_of(analysis, tile, each, whole)) for each in whole]
     seen = frozenset(line for _, lines in views for line in lines)

@@ -286,7 +286,7 @@ class Rounding:
         return f"bit-for-bit identical {self.how}, {differ:,} of {every:,} values are rounded otherwise"
 
 
-def rounding(
+def rounding_between(
     job: Job, other: Job, differ: Sequence[str], asks: Sequence[CallerLayout] = (), *, reorders: bool = False
 ) -> Rounding | None:
     """How the parameters that differ are rounded otherwise; None if it is more than that.

@@ -38,7 +38,7 @@ from memsim.suggest.footprints import changes_of, moves
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.loops import LEAVES
 from memsim.suggest.passed_records import PassedRecords
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 DOUBLE = 8  # bytes of the widest element that is a number
 STATIC_BYTES = 48 * 1024  # of shared memory that a block may declare
@@ -51,7 +51,7 @@ def records_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
     Those that save a quarter of the needless sectors or more.
     """
-    tried = (replayed(NAME, job, before, edit) for edit in record_edits(job, before))
+    tried = (replay_edit(NAME, job, before, edit) for edit in record_edits(job, before))
     return tuple(done for done in tried if done is not None and done.saves)
 
 

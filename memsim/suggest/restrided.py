@@ -16,7 +16,7 @@ from memsim.source.values import body_of
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import text_of
 from memsim.suggest.prove import is_the_same, source_of
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 ADDED = (1, 2, 4)  # elements: a bank, two, or a vector more
 LEAST = 8  # shorter rows are parts of others
@@ -24,12 +24,12 @@ LEAST = 8  # shorter rows are parts of others
 _STRIDE = re.compile(r"(?<=[*,])\s*(?P<factor>\d+)(?=\s*[*+,)\]-])|(?<=[\[(+])\s*(?P<first>\d+)(?=\s*\*)")
 
 
-def restrided(job: Job, before: Analysis, arrays: list[str]) -> tuple[Remapped, ...]:
+def restrided_rows(job: Job, before: Analysis, arrays: list[str]) -> tuple[Remapped, ...]:
     """For each of the arrays the edit that needs fewest wavefronts, if it helps and has the same results."""
     found = list[Remapped]()
     for array in arrays if source_of(job) is not None else ():
         name = f"rows of {array} further apart"
-        tried = (replayed(name, job, before, one) for one in _edits(job, before, array))
+        tried = (replay_edit(name, job, before, one) for one in _edits(job, before, array))
         helping = sorted(
             (one for one in tried if one is not None and one.helps), key=lambda one: one.wavefronts
         )

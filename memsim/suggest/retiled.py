@@ -23,8 +23,8 @@ from memsim.suggest.c_text import distance, factor
 from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.places import COLUMN, LOADED, ROW, TILE, AssigningPart, Places, Statement
-from memsim.suggest.threads import OF_GRID, Remapped, replayed
-from memsim.suggest.transposed import padded
+from memsim.suggest.threads import OF_GRID, Remapped, replay_edit
+from memsim.suggest.transposed import tile_padding
 
 ELEMENT = "staged_element"
 SHORTEST = SECTOR // WORD  # side of a tile: the words of a sector
@@ -50,7 +50,7 @@ class _Division:
     holds: str = ""
 
 
-def retiled(job: Job, before: Analysis) -> tuple[Remapped, ...]:
+def retiled_elements(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The edit that leaves the fewest sectors, replayed; if it saves a quarter of the needless."""
     bad = [site for site in before.sites if is_badly_coalesced(site)]
     every = before.trace.blocks_replayed == job.launch.blocks
@@ -59,7 +59,7 @@ def retiled(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     found: list[Remapped] = []
     for least in (SHORTEST, WARP):
         source = _Retiled(job, before, bad, least)
-        tried = (replayed(source.name, job, before, edit) for edit in source.edits())
+        tried = (replay_edit(source.name, job, before, edit) for edit in source.edits())
         found += (one for one in tried if one is not None and one.saves)
         if not found or not any(map(is_badly_coalesced, found[0].analysis.sites)):
             break
@@ -184,7 +184,7 @@ class _Retiled(Places):
         inside = [f"{COLUMN} < {TILE}_wide", f"{ROW} < {TILE}_high", *(each or "" for each in conditions)]
         if division.most and not place.strides:
             inside.append(f"{ELEMENT} < {division.most}")
-        number, padding = self._number(), padded(columns, rows)
+        number, padding = self._number(), tile_padding(columns, rows)
         first, step = (_in_turn(division.axes, name) for name in ("blockIdx", "gridDim"))
         tile, wide, across = f"{TILE}_tile", f"{TILE}_wide", f"{TILE}_across"
         every = f"{across} * (({TILE}_high + {rows - 1}) / {rows})"

@@ -14,7 +14,7 @@ from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.syntax import Node, assignment_to, outside, walk
 from memsim.source.values import changes, initializers
-from memsim.suggest.c_text import EFFECT, distance, index_in, names_in, substituted
+from memsim.suggest.c_text import EFFECT, distance, index_in, names_in, substitute_variables
 from memsim.suggest.footprints import changes_of, may_be_left_out
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.loops import STEP, loop_of
@@ -182,8 +182,8 @@ class RowAccesses(KernelTree):
         if test is None or branch.child_by_field_name("alternative") is not None:
             return ""
         (variable, by), values = counted, initializers(code)
-        now = substituted(test[1], values)
-        grown = distance(now, substituted(now, {variable: f"{variable} + {by}"}, 1))
+        now = substitute_variables(test[1], values)
+        grown = distance(now, substitute_variables(now, {variable: f"{variable} + {by}"}, 1))
         fixed = not any(changes(name, code) for name in names_in(now, test[2]))
         if not grown or grown < 0 or not fixed:
             return ""
@@ -194,7 +194,7 @@ class RowAccesses(KernelTree):
         be 1; None if by anything else. counted: the loop's variable, and by what it grows.
         """
         variable, by = counted
-        index = f"{substituted(element.index, initializers(code))} + {element.array}"
+        index = f"{substitute_variables(element.index, initializers(code))} + {element.array}"
         following = {variable: f"{variable} + {by}"}
         for name in names_in(index):
             moved = self._moved(loop, name) if name != variable else 0
@@ -203,13 +203,17 @@ class RowAccesses(KernelTree):
             following |= {name: f"{name} + {moved}"} if moved else {}
         if EFFECT.search(index):
             return None
-        grown = distance(index, substituted(index, following, 1))
+        grown = distance(index, substitute_variables(index, following, 1))
         if grown is not None:
             places, rest = divmod(grown, element.unit)
             return str(places) if 0 < places <= MOST and not rest else None
         steps = (name for name in names_in(index) if name not in following and element.unit == 1)
         return next(
-            (step for step in steps if distance(f"{index} + {step}", substituted(index, following, 1)) == 0),
+            (
+                step
+                for step in steps
+                if distance(f"{index} + {step}", substitute_variables(index, following, 1)) == 0
+            ),
             None,
         )
 

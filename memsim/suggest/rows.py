@@ -21,12 +21,12 @@ from memsim.arch.units import WARP, WORD
 from memsim.job import Job
 from memsim.source.syntax import Node, outside
 from memsim.source.values import initializers
-from memsim.suggest.c_text import distance, names_in, substituted
+from memsim.suggest.c_text import distance, names_in, substitute_variables
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.footprints import changes_of
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.row_accesses import OTHER_LOOPS, WIDEST, WIDTHS, RowAccess, RowAccesses
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 PREFIX = "row_of_thread"
 WORD_OF_PADDING = 4  # bytes behind each row of the tile, which the banks of neighbouring rows differ by
@@ -85,7 +85,7 @@ def _moved_by(text: RowText, job: Job, before: Analysis, file: str) -> Remapped 
         if edit is None or edit in tried:
             continue
         tried.append(edit)
-        done = replayed(text.name, job, before, edit)
+        done = replay_edit(text.name, job, before, edit)
         if done is not None and done.saves:
             return done
     return None
@@ -215,7 +215,7 @@ class _Rows(RowAccesses):
         if body is None:
             return None
         code = self.code[body.start_byte : one.node.start_byte]
-        index = substituted(one.index, initializers(self.tree.text(body)))
+        index = substitute_variables(one.index, initializers(self.tree.text(body)))
         if any(changes_of(each, code) for each in (one.array, *names_in(index))):
             return None
         address = f"{one.pointer.removesuffix(one.array)}&{one.array}[{index}]"

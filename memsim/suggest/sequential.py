@@ -22,7 +22,7 @@ from memsim.suggest.c_text import distance, factor, names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import integer_arguments, is_the_same, macros_of, source_of, with_whole_numbers
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 NAME = "threads of a reduction side by side"
 _INTEGER = re.compile(r"\b(?:unsigned|signed|char|short|u?int|long|u?int\d+_t|size_t)\b")
@@ -46,7 +46,7 @@ def sequential(job: Job, before: Analysis) -> tuple[Remapped, ...]:
         return ()
     edit, reorders = found
     name = f"{NAME}, sums in another order" if reorders else NAME
-    done = replayed(name, job, before, edit, reorders=reorders)
+    done = replay_edit(name, job, before, edit, reorders=reorders)
     if done is None or not done.helps:
         return ()
     both = map(with_whole_numbers, (job, done.job)) if reorders else (job, done.job)

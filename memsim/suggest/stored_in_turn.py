@@ -22,7 +22,7 @@ from memsim.suggest.element_uses import ElementUse, MovedRecord
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.prove import is_the_same
 from memsim.suggest.records import Records, interrupts
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 NAME = "elements stored in turn, those of two iterations by each half of a warp"
 PREFIX = "stored_in_turn"
@@ -33,7 +33,7 @@ def stored_in_turn(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     nothing differs.
     """
     edits = (_Turns(job, before, file).moved() for file in wasting_files(before))
-    tried = (replayed(NAME, job, before, edit) for edit in edits)
+    tried = (replay_edit(NAME, job, before, edit) for edit in edits)
     return tuple(done for done in tried if done is not None and done.saves and is_the_same(job, done.job))
 
 

@@ -19,7 +19,7 @@ from memsim.source.values import body_of, changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.prove import is_the_same
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 NAME = "elements of a thread apart, those of its neighbours side by side"
 VECTOR = 4  # elements that one access may have
@@ -72,7 +72,7 @@ class _Blocked:
         return f" + {number} * {self.threads}" if width == 1 else in_vectors
 
 
-def striped(job: Job, before: Analysis) -> tuple[Remapped, ...]:
+def striped_elements(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The edit for each such variable that helps, compiled and replayed, and has the same results."""
     if not any(site.needless_sectors or site.conflicts for site in before.sites):
         return ()
@@ -84,7 +84,7 @@ def striped(job: Job, before: Analysis) -> tuple[Remapped, ...]:
         for one in _blocked(code, body)
         for new in one.edits(code, body)
     )
-    tried = (replayed(NAME, job, before, edit) for edit in found)
+    tried = (replay_edit(NAME, job, before, edit) for edit in found)
     return tuple(one for one in tried if one is not None and one.helps and is_the_same(job, one.job))
 
 

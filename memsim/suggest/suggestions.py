@@ -14,20 +14,28 @@ from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.suggest.asynchronous_copies import asynchronous_copies
 from memsim.suggest.field_by_field import kept_by_caller
-from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
+from memsim.suggest.global_accesses import (
+    ArrayOfStructs,
+    Staging,
+    Wider,
+    accesses_to_stage,
+    fields,
+    first_block,
+    wider,
+)
 from memsim.suggest.halos import halos
-from memsim.suggest.numbered import numbered
-from memsim.suggest.privatised import privatised
+from memsim.suggest.numbered import numbered_elements
+from memsim.suggest.privatised import privatised_arrays
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, best_split
 from memsim.suggest.prove import MOST_TRIES, Proof, integer_arguments, macros_of, prove, prove_best, source_of
 from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
 from memsim.suggest.records import records_of_threads
-from memsim.suggest.restrided import restrided
-from memsim.suggest.retiled import retiled
+from memsim.suggest.restrided import restrided_rows
+from memsim.suggest.retiled import retiled_elements
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.sequential import sequential
 from memsim.suggest.stored_in_turn import stored_in_turn
-from memsim.suggest.striped import striped
+from memsim.suggest.striped import striped_elements
 from memsim.suggest.suggestions_document import (
     ArrayPart,
     SuggestionsDocument,
@@ -40,7 +48,7 @@ from memsim.suggest.suggestions_document import (
 )
 from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumber, total
 from memsim.suggest.tiles import tiles
-from memsim.suggest.transposed import is_staged, transposed
+from memsim.suggest.transposed import is_staged, staged_accesses
 from memsim.time.quick_estimate import estimate
 
 #: Units whose work is sectors, or the lines they are in.
@@ -277,14 +285,18 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
         return found
     block = first_block(job, analysis)
     if block is not None:
-        found = replace(found, fields=fields(block), staging=staging(block))
+        found = replace(found, fields=fields(block), staging=accesses_to_stage(block))
     remaps = remap_threads(job, analysis, lanes)
-    staged = transposed(job, analysis, found.staging)
+    staged = staged_accesses(job, analysis, found.staging)
     by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
-    staged += (*retiled(job, analysis), *numbered(job, analysis), *halos(job, analysis))
-    staged += (*records_of_threads(job, analysis), *privatised(job, analysis), *striped(job, analysis))
+    staged += (*retiled_elements(job, analysis), *numbered_elements(job, analysis), *halos(job, analysis))
+    staged += (
+        *records_of_threads(job, analysis),
+        *privatised_arrays(job, analysis),
+        *striped_elements(job, analysis),
+    )
     staged += (*sequential(job, analysis), *stored_in_turn(job, analysis))
-    staged += restrided(job, analysis, [one.tile.name for one in found.advice if _is_not_written(one)])
+    staged += restrided_rows(job, analysis, [one.tile.name for one in found.advice if _is_not_written(one)])
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")
     rows = () if solved else rows_of_threads(job, analysis)

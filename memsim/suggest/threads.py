@@ -251,7 +251,7 @@ class Remapped:
         return self.is_known and was - now >= BADLY_COALESCED * needless
 
 
-def replayed(
+def replay_edit(
     name: str,
     job: Job,
     before: Analysis,
@@ -297,12 +297,12 @@ def exchanges(job: Job, before: Analysis) -> Iterator[Remapped]:
         of_blocks, extents = space == "block", launch.grid if space == "block" else launch.block
         if extents["xyz".index(axis)] == 1 or (of_blocks and not is_each_alone(before, job)):
             continue
-        edit = rewrite_thread_indices(before, job, exchanged(partner))
+        edit = rewrite_thread_indices(before, job, exchanged_indices(partner))
         if edit is None or (partner == "blockIdx.x" and not _is_beside(edit.text)):
             continue
         name = f"x and {axis} of the threads exchanged"
         name = f"x of the threads exchanged with {axis} of the blocks" if of_blocks else name
-        done = replayed(name, job, before, replace(edit, among_blocks=of_blocks))
+        done = replay_edit(name, job, before, replace(edit, among_blocks=of_blocks))
         if done is None or not done.helps:
             continue
         if not of_blocks:
@@ -312,7 +312,7 @@ def exchanges(job: Job, before: Analysis) -> Iterator[Remapped]:
             yield done
 
 
-def exchanged(partner: str) -> dict[str, str]:
+def exchanged_indices(partner: str) -> dict[str, str]:
     """What is written for both axes, right for every launch: neighbours become neighbours along the other."""
     extent = partner.replace("threadIdx", "blockDim").replace("blockIdx", "gridDim")
     wide = partner == "blockIdx.x"  # of more threads than 32 bits count
@@ -347,7 +347,7 @@ def _renumbered(job: Job, lanes: Renumbering) -> Remapped | None:
         f"threadIdx.{axis}": f"({holds} ? {expression} : threadIdx.{axis})"
         for axis, expression in instead.items()
     }
-    return replayed(lanes.name, job, lanes.before, rewrite_thread_indices(lanes.before, job, named))
+    return replay_edit(lanes.name, job, lanes.before, rewrite_thread_indices(lanes.before, job, named))
 
 
 def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str]) -> Edit | None:

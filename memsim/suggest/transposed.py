@@ -18,12 +18,12 @@ from memsim.job import Job
 from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import Staging
 from memsim.suggest.places import COLUMN, ROW, TILE, AssigningPart, Places
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 
 _THREAD = re.compile(r"threadIdx\s*\.\s*([xy])\b")
 
 
-def transposed(job: Job, before: Analysis, staging: Sequence[Staging]) -> tuple[Remapped, ...]:
+def staged_accesses(job: Job, before: Analysis, staging: Sequence[Staging]) -> tuple[Remapped, ...]:
     """The edits for accesses that staging helps, compiled and replayed; those that save needless sectors."""
     x, y, z = job.launch.block
     if min(x, y) == 1 or z > 1:
@@ -34,7 +34,7 @@ def transposed(job: Job, before: Analysis, staging: Sequence[Staging]) -> tuple[
         if any(one.edit == edit for one in found.values()):
             continue
         name = f"the {each.site.op} of line {each.site.line} through a tile of shared memory"
-        done = replayed(name, job, before, edit)
+        done = replay_edit(name, job, before, edit)
         found |= {name: done} if done is not None and done.saves else {}
     return tuple(found.values())
 
@@ -100,7 +100,7 @@ class _Transposed(Places):
             lines.pop()
         return [
             f"if (blockDim.x == {x} && blockDim.y == {y} && blockDim.z == 1) {{",
-            f"    __shared__ {kinds.pop()} {TILE}[{y}][{x} + {padded(x, y)}];",
+            f"    __shared__ {kinds.pop()} {TILE}[{y}][{x} + {tile_padding(x, y)}];",
             f"    const unsigned {COLUMN} = (threadIdx.y * {x} + threadIdx.x) / {y};",
             f"    const unsigned {ROW} = (threadIdx.y * {x} + threadIdx.x) % {y};",
             *(f"    {line}" for line in lines),
@@ -115,7 +115,7 @@ class _Transposed(Places):
         return inlined and _THREAD.sub(lambda match: COLUMN if match[1] == "x" else ROW, inlined)
 
 
-def padded(columns: int, rows: int) -> int:
+def tile_padding(columns: int, rows: int) -> int:
     """The words behind each row with which its words, by rows and by columns, take the fewest wavefronts."""
 
     def wavefronts(padding: int) -> int:

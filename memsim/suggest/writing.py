@@ -100,7 +100,9 @@ class Writing:
         return tuple(dict.fromkeys(self.text.count("\n", 0, place) + 1 for place in places))
 
 
-def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None = None) -> Writing | None:
+def writing_of_array(
+    analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None = None
+) -> Writing | None:
     """How the sources of the analysis declare and use the array; None if no declaration is found.
 
     Of several arrays with its name and size, the one whose scope contains the array's accesses.

@@ -18,7 +18,7 @@ from memsim.suggest import suggest
 from memsim.suggest.asynchronous_copies import AHEAD, COPIED, Asynchronous, asynchronous_copies
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results, replay_job, with_text
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import Remapped, replay_edit
 from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.quick_estimate import estimate
 from memsim.views.suggest.terminal import render
@@ -121,7 +121,7 @@ def edited(job: Job) -> Remapped:
     before = analyzed(job)
     found = Asynchronous(before, job).edited()
     assert found is not None
-    done = replayed(found[0], job, before, found[1], helping=False)
+    done = replay_edit(found[0], job, before, found[1], helping=False)
     assert done is not None
     assert differing_results(job, done.job) == ()
     assert not sanitize_job(done.job).findings
@@ -222,7 +222,7 @@ template <typename T> __global__ void k(T *out, const T *in) {
     before = analyzed(job)
     found = Asynchronous(before, job).edited()
     assert found is not None
-    assert (replayed(found[0], job, before, found[1], helping=False) is not None) == holds
+    assert (replay_edit(found[0], job, before, found[1], helping=False) is not None) == holds
 
 
 @pytest.mark.some(2)

@@ -11,7 +11,7 @@ from memsim.suggest.layout_edit import edit
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import growth
 from memsim.suggest.tiles import tiles
-from memsim.suggest.writing import writing
+from memsim.suggest.writing import writing_of_array
 from tests.traces import Request, make_trace, site
 
 
@@ -26,7 +26,7 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
         )
     )
     (tile,) = tiles(analysis)
-    how = writing(analysis, tile)
+    how = writing_of_array(analysis, tile)
     return None if how is None else edit(how, change, growth(tile, change))
 
 

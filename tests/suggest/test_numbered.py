@@ -11,7 +11,7 @@ from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
 from memsim.launch import Launch, dim3
-from memsim.suggest.numbered import NAME, numbered
+from memsim.suggest.numbered import NAME, numbered_elements
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.records import NAME as RECORDS
 from memsim.suggest.threads import total
@@ -56,7 +56,7 @@ def job_of(folder: Path, text: str, grid: tuple[int, int] = (6, 3)) -> Job:
 @pytest.mark.parametrize("text", ROWS)
 def test_neighbouring_lanes_take_neighbouring_elements(text: str, tmp_path: Path) -> None:
     job = job_of(tmp_path, text)
-    (done,) = numbered(job, analyzed(job))
+    (done,) = numbered_elements(job, analyzed(job))
     assert done.name == NAME
     assert done.sectors[1] == 2 * -(-WIDTH * HEIGHT * 4 // 32) < done.sectors[0] / 1.5
     tried = [*at_other_values(job, done)]
@@ -81,7 +81,7 @@ def test_neighbouring_lanes_take_neighbouring_elements(text: str, tmp_path: Path
 )
 def test_what_depends_on_which_thread_it_is_stays_as_it_is(old: str, new: str, tmp_path: Path) -> None:
     job = job_of(tmp_path, PLANE.replace(old, new))
-    assert numbered(job, analyzed(job)) == ()
+    assert numbered_elements(job, analyzed(job)) == ()
 
 
 def test_records_of_a_plane_are_numbered_and_moved_by_warps_at_once(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_records_of_a_plane_are_numbered_and_moved_by_warps_at_once(tmp_path: Pa
     )
     job = job_of(tmp_path, text)
     job = replace(job, args=[job.args[0], ArrayArg((3 * WIDTH * HEIGHT,)), WIDTH, HEIGHT])
-    done = numbered(job, analyzed(job))[-1]
+    done = numbered_elements(job, analyzed(job))[-1]
     assert done.name == f"{NAME}; {RECORDS}"
     assert total(done.analysis, "needless_sectors") == 0 < done.edit.declared
     assert not any(one.is_wrong for one in at_other_values(job, done))
@@ -101,9 +101,9 @@ def test_records_of_a_plane_are_numbered_and_moved_by_warps_at_once(tmp_path: Pa
 def test_a_grid_that_does_not_cover_the_plane_does_its_part_of_it(tmp_path: Path) -> None:
     """The edit is right for it, too, and saves nothing."""
     job = job_of(tmp_path, PLANE)
-    (done,) = numbered(job, analyzed(job))
+    (done,) = numbered_elements(job, analyzed(job))
     smaller = job_of(tmp_path, PLANE, (2, 2))
-    assert numbered(smaller, analyzed(smaller)) == ()
+    assert numbered_elements(smaller, analyzed(smaller)) == ()
     smaller = job_of(tmp_path, done.edit.new, (2, 2))
     assert sum(site.sectors or 0 for site in analyzed(smaller).sites) == sum(
         site.sectors or 0 for site in analyzed(job_of(tmp_path, PLANE, (2, 2))).sites

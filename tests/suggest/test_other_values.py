@@ -17,7 +17,14 @@ from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest import prove, suggest
 from memsim.suggest.maps import Padding, XorSwizzle
-from memsim.suggest.other_values import REFUSED, SAME, OtherValue, at_other_values, guarded, touched
+from memsim.suggest.other_values import (
+    REFUSED,
+    SAME,
+    OtherValue,
+    at_other_values,
+    edit_with_assertions,
+    knobs_of_edit,
+)
 from memsim.suggest.prove import Proof
 from tests.suggest.kernels import analyzed
 
@@ -93,7 +100,7 @@ def test_the_extent_grows_with_the_template_parameter_in_it(tmp_path: Path) -> N
         OtherValue("THREADS", 384, ""),  # the kernel itself reads what lies behind its array
         OtherValue("THREADS", 1024, SAME),
     ]
-    assert guarded(proof.edit, tried, touched(job, proof.edit)) is proof.edit
+    assert edit_with_assertions(proof.edit, tried, knobs_of_edit(job, proof.edit)) is proof.edit
 
 
 @pytest.mark.slow
@@ -121,7 +128,7 @@ def test_an_edit_with_the_numbers_of_a_launch_is_bound_to_them(tmp_path: Path) -
     wrong = {each.value: each.outcome for each in tried if each.is_wrong}
     assert list(wrong) == [32, 24]
     assert all("out-of-bounds" in outcome for outcome in wrong.values())
-    safe = guarded(proof.edit, tried, touched(job, proof.edit))
+    safe = edit_with_assertions(proof.edit, tried, knobs_of_edit(job, proof.edit))
     assert safe is not None
     assert '    static_assert(SIDE == 8 || SIDE == 16, "of this layout");\n' in safe.new
 
@@ -131,11 +138,14 @@ def test_what_is_no_constant_cannot_be_asserted(tmp_path: Path) -> None:
     text = SQUARE.replace("const float *in", "const float *in, int n").replace("* SIDE +", "* n +")
     job = replace(job_of(tmp_path, text, (16, 1, 1)), args=[ArrayArg((256,)), 16, ArrayArg((256,))])
     proof = proof_of(job, Padding)
-    names = touched(job, proof.edit)
+    names = knobs_of_edit(job, proof.edit)
     assert [(each.name, each.kind) for each in names] == [("SIDE", "source"), ("n", "argument")]
     tried = [OtherValue("SIDE", value, SAME) for value in (32, 8)]
-    assert guarded(proof.edit, [*tried, OtherValue("n", 8, "out came out different")], names) is None
-    assert guarded(proof.edit, tried, names) is proof.edit
+    assert (
+        edit_with_assertions(proof.edit, [*tried, OtherValue("n", 8, "out came out different")], names)
+        is None
+    )
+    assert edit_with_assertions(proof.edit, tried, names) is proof.edit
 
 
 def test_a_constant_that_is_not_judged_at_two_others_is_bound_to_those_it_has(
@@ -143,16 +153,16 @@ def test_a_constant_that_is_not_judged_at_two_others_is_bound_to_those_it_has(
 ) -> None:
     job = job_of(tmp_path, SQUARE, (16, 1, 1))
     proof = proof_of(job, Padding)
-    names = touched(job, proof.edit)
+    names = knobs_of_edit(job, proof.edit)
     for tried, condition in (
         ([OtherValue("SIDE", value, "") for value in (32, 8)], "SIDE == 16"),
         ([OtherValue("SIDE", 32, SAME), OtherValue("SIDE", 8, "")], "SIDE == 16 || SIDE == 32"),
     ):
-        bound = guarded(proof.edit, tried, names)
+        bound = edit_with_assertions(proof.edit, tried, names)
         assert bound is not None
         assert f'    static_assert({condition}, "of this layout");\n' in bound.new
     judged = [OtherValue("SIDE", 32, SAME), OtherValue("SIDE", 8, REFUSED)]
-    assert guarded(proof.edit, judged, names) is proof.edit
+    assert edit_with_assertions(proof.edit, judged, names) is proof.edit
 
 
 # A block of twice SIDE threads: half of them bring rows, half do nothing.

@@ -19,7 +19,7 @@ from memsim.launch import Launch
 from memsim.suggest import prove, suggest
 from memsim.suggest.count import count
 from memsim.suggest.maps import Padding, XorSwizzle
-from memsim.suggest.prove import differing_results, edit_job, rounding, with_text
+from memsim.suggest.prove import differing_results, edit_job, rounding_between, with_text
 from memsim.trace.trace import Trace
 from memsim.views.suggest.terminal import render
 from tests.simt.cuda import machine_kernel
@@ -410,7 +410,7 @@ def test_results_that_differ_by_contraction_alone_are_told_as_that(tmp_path: Pat
     other = with_text(job, "k.cu", CONTRACTED.replace("a * b", PRODUCT))
     differ = differing_results(job, other)
     assert differ == ("x",)
-    found = rounding(job, other, differ)
+    found = rounding_between(job, other, differ)
     assert found is not None
     assert (0 < found.values[0] < 64, found.values[1]) == (True, 64)
     assert not differing_results(found.before, found.after)
@@ -423,4 +423,4 @@ def test_sums_in_another_order_differ_without_contraction_too(tmp_path: Path) ->
     other = with_text(job, "k.cu", text.replace("a + b + c * d", "a + (b + c * d)"))
     differ = differing_results(job, other)
     assert differ == ("x",)
-    assert rounding(job, other, differ) is None
+    assert rounding_between(job, other, differ) is None

@@ -11,7 +11,7 @@ from memsim.argument_types import ArrayArg
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest import suggest
-from memsim.suggest.restrided import restrided
+from memsim.suggest.restrided import restrided_rows
 from memsim.suggest.threads import Remapped
 from tests.suggest.kernels import analyzed
 
@@ -56,7 +56,7 @@ def test_a_stride_is_larger_wherever_it_is_said(tmp_path: Path) -> None:
 
 def test_an_array_as_long_as_its_rows_grows_with_them(tmp_path: Path) -> None:
     job = job_of(tmp_path, KERNEL.replace("8 * 72", "8 * 66"))
-    (done,) = restrided(job, analyzed(job), ["s"])
+    (done,) = restrided_rows(job, analyzed(job), ["s"])
     assert "float s[8 * 68];" in done.edit.new and done.wavefronts == (48, 32)
 
 
@@ -72,4 +72,4 @@ def test_an_array_as_long_as_its_rows_grows_with_them(tmp_path: Path) -> None:
 )
 def test_where_the_numbers_are_no_strides_nothing_is_written(old: str, new: str, tmp_path: Path) -> None:
     job = job_of(tmp_path, KERNEL.replace(old, new))
-    assert restrided(job, analyzed(job), ["s"]) == ()
+    assert restrided_rows(job, analyzed(job), ["s"]) == ()

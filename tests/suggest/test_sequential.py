@@ -12,7 +12,7 @@ from memsim.argument_types import ArrayArg
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest.other_values import SAME, at_other_values
-from memsim.suggest.prove import differing_results, rounding
+from memsim.suggest.prove import differing_results, rounding_between
 from memsim.suggest.sequential import sequential
 from memsim.suggest.suggestions import Suggestions, _first
 from memsim.suggest.threads import Remapped
@@ -99,11 +99,11 @@ def test_sums_of_floats_are_in_another_order(tmp_path: Path) -> None:
     assert done.name == "threads of a reduction side by side, sums in another order"
     differ = differing_results(job, done.job)
     assert differ == ("out",)
-    found = rounding(job, done.job, differ, reorders=True)
+    found = rounding_between(job, done.job, differ, reorders=True)
     assert found is not None
     assert "of small whole numbers, whose sums are exact; of these" in found.told
     assert {one.outcome for one in at_other_values(found.before, done)} <= {SAME, ""}
-    assert rounding(job, done.job, differ) is None
+    assert rounding_between(job, done.job, differ) is None
 
 
 def test_what_has_the_same_results_comes_first(tmp_path: Path) -> None:

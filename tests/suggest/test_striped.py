@@ -11,7 +11,7 @@ from memsim.argument_types import ArrayArg
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest.other_values import SAME, at_other_values
-from memsim.suggest.striped import striped
+from memsim.suggest.striped import striped_elements
 from tests.suggest.kernels import analyzed
 
 VECTORS = """
@@ -51,7 +51,9 @@ def job_of(folder: Path, text: str) -> Job:
 def changed(folder: Path, text: str) -> list[str]:
     """The new lines of each edit."""
     job = job_of(folder, text)
-    return ["\n".join(line.new.strip() for line in one.edit.lines) for one in striped(job, analyzed(job))]
+    return [
+        "\n".join(line.new.strip() for line in one.edit.lines) for one in striped_elements(job, analyzed(job))
+    ]
 
 
 def test_vectors_of_neighbours_are_side_by_side(tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ def test_vectors_of_neighbours_are_side_by_side(tmp_path: Path) -> None:
         "low;\n    *(float4 *)&out[col * 128 + row + 4] = high",
     )
     job = job_of(tmp_path, text)
-    (done,) = striped(job, analyzed(job))
+    (done,) = striped_elements(job, analyzed(job))
     assert "int row = (tx & 15) * 4, col" in done.edit.new
     assert "T(row + 64, col)" in done.edit.new
     assert done.sectors == (256, 128)
@@ -71,7 +73,7 @@ def test_vectors_of_neighbours_are_side_by_side(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["EACH", "4"])
 def test_elements_in_a_loop_are_apart_by_the_block(name: str, tmp_path: Path) -> None:
     job = job_of(tmp_path, SCALARS.replace("* EACH", f"* {name}"))
-    (done,) = striped(job, analyzed(job))
+    (done,) = striped_elements(job, analyzed(job))
     assert "int first = threadIdx.x;" in done.edit.new
     assert "out[first + i * blockDim.x] = in[first + i * blockDim.x] * 2;" in done.edit.new
     tried = [*at_other_values(job, done)]

@@ -13,9 +13,9 @@ from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.launch import Launch, dim3
 from memsim.suggest import suggest
-from memsim.suggest.other_values import SAME, at_other_values, guarded, touched
+from memsim.suggest.other_values import SAME, at_other_values, edit_with_assertions, knobs_of_edit
 from memsim.suggest.prove import differing_results
-from memsim.suggest.threads import Remapped, exchanged, exchanges, rewrite_thread_indices
+from memsim.suggest.threads import Remapped, exchanged_indices, exchanges, rewrite_thread_indices
 from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import Case, analyzed
 
@@ -78,7 +78,7 @@ def test_an_exchange_is_right_for_blocks_of_other_shapes(tmp_path: Path) -> None
     assert edit is not None
     tried = list(at_other_values(job, replace(found, edit=edit)))
     assert any(one.is_wrong for one in tried)
-    assert guarded(edit, tried, touched(job, edit)) is None
+    assert edit_with_assertions(edit, tried, knobs_of_edit(job, edit)) is None
 
 
 @pytest.mark.some(1)
@@ -118,13 +118,13 @@ extern "C" __global__ void k(const float *in, float *out) {
 )
 def test_where_not_all_places_are_seen_nothing_is_exchanged(text: str, tmp_path: Path) -> None:
     job = Case(text, COLUMNS.block, COLUMNS.arrays).job(tmp_path)
-    assert rewrite_thread_indices(analyzed(job), job, exchanged("threadIdx.y")) is None
+    assert rewrite_thread_indices(analyzed(job), job, exchanged_indices("threadIdx.y")) is None
 
 
 def test_only_the_kernel_itself_is_changed(tmp_path: Path) -> None:
     other = "__global__ void other(int *p) { p[threadIdx.x] = threadIdx.y; }\n"
     job = Case(other + COLUMNS.text, COLUMNS.block, COLUMNS.arrays).job(tmp_path)
-    edit = rewrite_thread_indices(analyzed(job), job, exchanged("threadIdx.y"))
+    edit = rewrite_thread_indices(analyzed(job), job, exchanged_indices("threadIdx.y"))
     assert edit is not None
     assert edit.new.startswith(other)
     assert "row = ((threadIdx.y * blockDim.x + threadIdx.x) / blockDim.y) + blockDim.x" in edit.new

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from memsim.job import Job
-from memsim.suggest.edit import Replacement, patched
-from memsim.suggest.macros import expanded
+from memsim.suggest.edit import Replacement, apply_replacements
+from memsim.suggest.macros import expand_macros
 from memsim.suggest.prove import differing_results
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
@@ -130,10 +130,12 @@ int f(int a) {
 
 
 def test_calls_are_what_they_stand_for_and_lines_keep_their_numbers() -> None:
-    made = expanded(MACROS)
+    made = expand_macros(MACROS)
     assert made.text.count("\n") == MACROS.count("\n")
     assert "return ((a) + (a)) * \n        g(2, 3) + NAMED(1) + AGAIN(a) + ((TWICE) + (TWICE));" in made.text
     place = made.text.index("g(2, 3)")
-    changed = patched(MACROS, made.back([Replacement(place, place + 7, "4"), Replacement(0, 0, "// all\n")]))
+    changed = apply_replacements(
+        MACROS, made.back([Replacement(place, place + 7, "4"), Replacement(0, 0, "// all\n")])
+    )
     assert changed.startswith("// all\n#define TWICE")
     assert "return ((a) + (a)) * \n        4 + NAMED(1) + AGAIN(a) + TWICE(TWICE);" in changed
