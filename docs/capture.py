@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memsim.views.plain import CONSTANT_WIDTH, wrapped
+from memsim.views.plain import CONSTANT_WIDTH, wrap_line
 
 ROOT = Path(__file__).resolve().parents[1]
 CUT = "..."
@@ -49,7 +49,7 @@ def capture(command: str, folder: Path = ROOT, code: int = 0) -> str:
 
 def folded(text: str) -> str:
     """Its sentences broken at blanks."""
-    return "".join(f"{wrapped(line.rstrip(), CONSTANT_WIDTH)}\n" for line in text.splitlines())
+    return "".join(f"{wrap_line(line.rstrip(), CONSTANT_WIDTH)}\n" for line in text.splitlines())
 
 
 def paragraphs(text: str) -> list[str]:

@@ -23,7 +23,7 @@ import click
 import memsim
 from memsim.cli.options import asked_by_environment, trust_nothing, when_asked
 from memsim.errors import MemsimError
-from memsim.views.plain import print_constant_text, wrapped
+from memsim.views.plain import print_constant_text, wrap_line
 
 INTERRUPTED = 130
 #: Objects that are made before cycles among them are looked for: 700 is Python's own choice, and what a verb
@@ -71,7 +71,7 @@ class HelpText(click.HelpFormatter):
 
     def getvalue(self) -> str:
         """The text."""
-        return "".join(f"{wrapped(line, self.width)}\n" for line in super().getvalue().splitlines())
+        return "".join(f"{wrap_line(line, self.width)}\n" for line in super().getvalue().splitlines())
 
 
 class VerbContext(click.Context):
@@ -205,9 +205,9 @@ def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> i
             return code or 0
 
         if arguments is None and sys.argv[1:2] and sys.argv[1] in REPEATED:
-            from memsim.cli.answered import answered
+            from memsim.cli.answered import answer_with_cache
 
-            code: int = answered(sys.argv[1:], work)
+            code: int = answer_with_cache(sys.argv[1:], work)
         else:
             code = work()
         sys.stdout.flush()  # what cannot be printed is told here, and not when Python ends

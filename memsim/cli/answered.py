@@ -70,7 +70,7 @@ class _Heard:
         return getattr(self._stream, name)
 
 
-def answered(arguments: Sequence[str], work_out: Callable[[], int]) -> int:
+def answer_with_cache(arguments: Sequence[str], work_out: Callable[[], int]) -> int:
     """The exit code of a command line, whose answer is given again, or worked out and perhaps kept."""
     if any("native" in word for word in arguments):  # of the GPU that is here
         return work_out()

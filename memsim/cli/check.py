@@ -25,7 +25,7 @@ from memsim.cli.options import (
     path_here,
     project_options,
 )
-from memsim.cli.output import echo_document, progress_bar, say, say_written, written
+from memsim.cli.output import echo_document, path_to_write, progress_bar, say, say_written
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.guard.baseline import Entry, entry_of, render
@@ -127,7 +127,7 @@ def _checked(
         if output is None:
             echo_document(text)
         else:
-            with written(output, Path("memsim-check" + FORMATS[form])) as path:
+            with path_to_write(output, Path("memsim-check" + FORMATS[form])) as path:
                 write_text(path, text + "\n", "it")
     if form == "github" and comment:
         _append(Path(os.environ[SUMMARY]), comment)

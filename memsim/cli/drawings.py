@@ -12,7 +12,7 @@ import click
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analysis_of, analyze_target, job_of, target_options
 from memsim.cli.options import JSON, PICTURE, UNNAMED, allow_named, output_option
-from memsim.cli.output import PAGE, echo_json, free_path, save_picture, say, say_written, written
+from memsim.cli.output import PAGE, echo_json, free_path, path_to_write, save_picture, say, say_written
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.files import write_text
@@ -64,7 +64,7 @@ def heatmap(
         analyses.append(analyze_target(ctx, compare, beside=True))
     if output is not None:
         default = free_path(f"{analyses[0].trace.kernel}-heatmap", PAGE)
-        with written(output, default, err=as_json) as path:
+        with path_to_write(output, default, err=as_json) as path:
             save_picture(
                 path,
                 lambda: pages().heatmap_page(analyses),
@@ -121,7 +121,7 @@ def explain(
     number, *others = choose_sites(analysis, line, site)
     if output is not None:
         default = free_path(f"{analysis.trace.kernel}-request-{number}", PAGE)
-        with written(output, default, err=as_json) as path:
+        with path_to_write(output, default, err=as_json) as path:
             save_picture(
                 path, lambda: pages().request_page(analysis, number), lambda: Plots(analysis).lanes(number)
             )

@@ -85,7 +85,7 @@ def _said(site: dict[str, Any]) -> str:
     return ""
 
 
-def cured(path: Path) -> str | None:
+def cured_text(path: Path) -> str | None:
     """The file's text after the best change of `memsim suggest`, compiled and replayed; None without one."""
     for question in questions(path):
         with TemporaryDirectory() as folder:
@@ -148,7 +148,7 @@ def editor_server() -> LanguageServer:
         lines = range(params.range.start.line, params.range.end.line + 1)
         here = [cost for cost in seen.get(uri, []) if cost.line in lines and cost.conflicts]
         document = server.workspace.get_text_document(uri)
-        after = cured(Path(document.path)) if here else None
+        after = cured_text(Path(document.path)) if here else None
         if after is None:
             return []
         whole = types.Range(types.Position(0, 0), types.Position(len(document.lines), 0))

@@ -11,7 +11,7 @@ import click
 from memsim.arch import ARCHS, SM_90, get_arch
 from memsim.boundary import confinement
 from memsim.cli.options import JSON, jobs_option, output_option
-from memsim.cli.output import echo_document, free_path, json_text, say_all, written
+from memsim.cli.output import echo_document, free_path, json_text, path_to_write, say_all
 from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches
 from memsim.driver.run_program import run_program
@@ -91,7 +91,8 @@ def _write(launches: Launches, output: Path | None, program: str, *, as_json: bo
     if as_json or output is not None:
         document = json_text(launch_table.to_dict(launches))
         if output is not None:
-            with written(output, free_path(f"{Path(program).stem}-launches", ".json"), err=True) as path:
+            default = free_path(f"{Path(program).stem}-launches", ".json")
+            with path_to_write(output, default, err=True) as path:
                 write_text(path, document, "the table")
         if as_json:
             echo_document(document)

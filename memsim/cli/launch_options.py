@@ -26,7 +26,7 @@ from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernels import catalog
-from memsim.targets.cache import is_all_read, notes_of, timed, trace_of
+from memsim.targets.cache import is_all_read, notes_of, trace_of, with_estimated_time
 from memsim.targets.target import (
     BINARY,
     PTX,
@@ -246,7 +246,7 @@ def analysis_of(ctx: click.Context, target: str, job: Job, *, with_time: bool = 
     analysis = analyze_trace(trace_of_target(ctx, target, job), job.arch)
     if not with_time:
         return analysis
-    return timed(analysis, job, open_cache(ctx.params.get("no_cache", False)), "quick")
+    return with_estimated_time(analysis, job, open_cache(ctx.params.get("no_cache", False)), "quick")
 
 
 def trace_of_target(ctx: click.Context, target: str, job: Job) -> Trace:
@@ -335,7 +335,7 @@ def echo_offers(target: str, options: Sequence[str] = (), *, as_json: bool = Fal
         from memsim.compile.cuda_source import read_launching_text
 
         text = read_launching_text(Path(target), options)
-        found = offers.listed(target, text, options)
+        found = offers.listed_kernels(target, text, options)
         if not found and re.search("__global__|<<<", text):  # a macro defines them, or the code is wrong
             found = offers.listed_code(target, options)
     if not found:

@@ -16,7 +16,7 @@ import click
 from memsim.cli.answered import remark
 from memsim.cli.options import UNNAMED
 from memsim.files import write_text
-from memsim.views.plain import columns_of, plain, plain_line, wrapped
+from memsim.views.plain import columns_of, plain, plain_line, wrap_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ def free_path(name: str, suffix: str = "") -> Path:
 
 
 @contextmanager
-def written(asked: Path, default: Path, *, err: bool = False) -> Iterator[Path]:
+def path_to_write(asked: Path, default: Path, *, err: bool = False) -> Iterator[Path]:
     """Gives the path that is asked for, or the default, which is told once it is written."""
     path = default if asked == UNNAMED else asked
     yield path
@@ -73,7 +73,7 @@ def say_all(text: object, *, err: bool = False) -> None:
 def say_lines(lines: Iterable[str], err: bool) -> None:
     """Prints lines that are `plain` already, at once."""
     columns = columns_of(sys.stderr if err else sys.stdout)
-    text = "\n".join(wrapped(line, columns) for line in lines)
+    text = "\n".join(wrap_line(line, columns) for line in lines)
     if err:
         remark(text)
     click.echo(text, err=err)

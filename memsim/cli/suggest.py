@@ -24,7 +24,7 @@ from memsim.suggest.prove import Proof, differing_results, edit_job, rounding_be
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
-from memsim.targets.cache import timed, trace_of
+from memsim.targets.cache import trace_of, with_estimated_time
 from memsim.validate.live import holds, render, to_dict
 from memsim.validate.live import verify as measure_both
 from memsim.views.suggest import terminal
@@ -262,4 +262,4 @@ def _analysis(target: str, job: Job, cache: Path | None) -> Analysis:
     """The launch as it is, with requests apart that another layout may tell apart."""
     with progress_bar(target) as report:
         analysis = analyze_trace(trace_of(job, cache, report, apart=True), job.arch)
-        return timed(analysis, job, cache, "quick")
+        return with_estimated_time(analysis, job, cache, "quick")

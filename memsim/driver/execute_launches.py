@@ -25,7 +25,7 @@ from memsim.arch import Arch
 from memsim.captured.launched import POINTER, Launched, with_arrays
 from memsim.captured.saved_launch import LAUNCH, write_launch
 from memsim.driver.native_arithmetic import use_processor
-from memsim.driver.native_build import compiled
+from memsim.driver.native_build import compile_library
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryOfLaunch, ProgramMemory
 from memsim.driver.remembered_launches import AllocationListener, RememberedLaunches, called_by
@@ -145,7 +145,7 @@ class Launches:
     def use_machine_code(self, libraries: Path) -> None:
         """Executes launches by the libraries in a folder, as far as they can."""
         use_processor(libraries)
-        self.interpreter = NativeInterpreter(libraries, self.jobs, compiled)
+        self.interpreter = NativeInterpreter(libraries, self.jobs, compile_library)
 
     def why_nothing(self, exit_code: int) -> str:
         """What is told of a program with NVIDIA's own runtime, which found no device; "" of others."""

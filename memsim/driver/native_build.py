@@ -189,7 +189,7 @@ def _link(
     _run([compiler, "-shared", f"-Wl,-soname,{out.name}", "-o", out, *objects, f"@{work / 'aliases'}", *more])
 
 
-def compiled(functions: str) -> bytes | None:
+def compile_library(functions: str) -> bytes | None:
     """A library of functions in C that include native/*.h, for AVX2; None if it cannot be made."""
     compiler, native = c_compiler(), data_folder("native")
     how = (*VECTORISED, *INTERPRETERS[WITH_AVX2], "-shared", f"-I{native}")

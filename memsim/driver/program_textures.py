@@ -157,21 +157,21 @@ class UnsupportedMap(MemsimError):
         super().__init__(f"a tensor map {what} is not supported; the program is told so (801, not supported)")
 
 
-def replaced(data: bytes) -> bytes | None:
+def map_at_address(data: bytes) -> bytes | None:
     """A map, behind the address that it is to have: with that address; None if it is no map."""
     (address,) = struct.unpack_from("<Q", data)
     known = decode_tensor_map(data[8:])
     return None if known is None or address % UNIT else replace(known, address=address).encoded()
 
 
-def encoded(data: bytes) -> bytes | None:
+def encode_tensor_map(data: bytes) -> bytes | None:
     """The map that `struct tensor_map` asks for; None if the driver would refuse it.
 
     Raises:
         UnsupportedMap: of a kind that memsim does not execute.
     """
     if len(data) == 8 + BYTES:
-        return replaced(data)
+        return map_at_address(data)
     address, *numbers = ASKED.unpack(data)
     extents, steps, box, element_steps = numbers[:5], numbers[5:9], numbers[9:14], numbers[14:19]
     kind, rank, interleave, swizzle, fill, _ = numbers[19:]

@@ -19,7 +19,7 @@ from memsim.driver.execute_launches import Launches, LaunchShape
 from memsim.driver.matrix_products import NotSupported, multiply, read_product
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory, VirtualMemory
-from memsim.driver.program_textures import UnsupportedMap, encoded, read_texture
+from memsim.driver.program_textures import UnsupportedMap, encode_tensor_map, read_texture
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import MAX_BLOCK, MAX_GRID, MAX_THREADS
@@ -288,7 +288,7 @@ class Client:
 
     def _tensor_map(self, data: bytes) -> Answer:
         try:
-            found = encoded(data)
+            found = encode_tensor_map(data)
         except UnsupportedMap as why:
             self.launches.say(str(why))
             return NOT_SUPPORTED, b""

@@ -185,7 +185,7 @@ class RememberedLaunches:
         accessed = execute(run, memory)
         is_kept = all(one.start in starts for one in buffers if accessed.may_write(one))
         if is_kept and set(accessed.allocations(memory)) <= set(buffers):
-            self._keep(known, tuple(changed(memory, accessed, *one) for one in before))
+            self._keep(known, tuple(effect_on_allocation(memory, accessed, *one) for one in before))
         known.accessed = accessed
         return False
 
@@ -226,7 +226,7 @@ def units(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1, ALIGNMENT)
 
 
-def changed(
+def effect_on_allocation(
     memory: ProgramMemory,
     accessed: AllocationListener,
     buffer: Buffer,

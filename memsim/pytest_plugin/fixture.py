@@ -32,7 +32,7 @@ from memsim.sanitizer.hazards import read_allowance
 from memsim.shown import ShownAnalysis, ShownSanitized
 from memsim.store import cache_folder
 from memsim.targets.analyze_targets import analyze_job
-from memsim.targets.cache import timed
+from memsim.targets.cache import with_estimated_time
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.project_check import check_project, read_baseline
 from memsim.targets.target import catalogue_job, file_job, function_job, is_file, launched_job
@@ -168,7 +168,7 @@ class Guard:
         name, given = (target.name, target.given) if target else (analysis.trace.kernel, None)
         rules = _rules(budgets or self._item.config.getini("memsim_budgets"), name)
         if target is not None and has_time_budget(name, rules):
-            analysis = timed(analysis, target, self._cache, "whole")
+            analysis = with_estimated_time(analysis, target, self._cache, "whole")
         entry = self._entry(name) if any(rule.what.needs_baseline for rule in rules) else None
         self._settle(judge([GuardedKernel(name, analysis, entry, given)], rules, _acceptances(accept, name)))
 

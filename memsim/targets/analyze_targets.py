@@ -15,7 +15,7 @@ from memsim.boundary import confinement
 from memsim.errors import MemsimError
 from memsim.estimated_time import Effort
 from memsim.job import Job
-from memsim.targets.cache import kept_trace, timed, trace_of
+from memsim.targets.cache import kept_trace, trace_of, with_estimated_time
 from memsim.workers import begin_worker, interrupts_held, processors, start_method
 
 _Item = TypeVar("_Item")
@@ -55,7 +55,7 @@ def analyze_job(job: Job, cache: Path | None, time: Effort | None = None, apart:
         MemsimError: whatever is wrong with the kernel, its launch or what it does.
     """
     analysis = analyze_trace(trace_of(job, cache, apart=apart), job.arch)
-    return analysis if time is None else timed(analysis, job, cache, time)
+    return analysis if time is None else with_estimated_time(analysis, job, cache, time)
 
 
 def analyze_all(

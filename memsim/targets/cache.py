@@ -75,7 +75,7 @@ def trace_of(
         return trace
 
 
-def timed(analysis: Analysis, job: Job, cache: Path | None, effort: Effort) -> Analysis:
+def with_estimated_time(analysis: Analysis, job: Job, cache: Path | None, effort: Effort) -> Analysis:
     """The analysis of a job, with its estimated time if it has machine code.
 
     Raises:

@@ -156,7 +156,7 @@ class KernelsDocument(Document, frozen=True, kw_only=True):
     kernels: tuple[ListedKernel, ...]
 
 
-def listed(file: str, text: str, options: Sequence[str] = ()) -> list[ListedKernel]:
+def listed_kernels(file: str, text: str, options: Sequence[str] = ()) -> list[ListedKernel]:
     """For each kernel of a source its C parameters, how that launches it, and a command line.
 
     options: for the compiler, which the command lines repeat.

@@ -22,7 +22,7 @@ from memsim.job import Job
 from memsim.reads import note_matching_names
 from memsim.source.kernels import KernelSource, kernels
 from memsim.targets.analyze_targets import Measured, analyze_all
-from memsim.targets.cache import timed
+from memsim.targets.cache import with_estimated_time
 from memsim.targets.program_target import ProgramTarget, count_launches
 from memsim.targets.project import OWN_FILE, Base, Project
 from memsim.targets.revision import text_at
@@ -230,7 +230,7 @@ def _of_each(
     for target, found in zip(single, analyze_all(single, cache, jobs)):
         analysis = found.analysis
         if analysis is not None and has_time_budget(target.name, rules):
-            analysis = timed(analysis, target, cache, "whole")
+            analysis = with_estimated_time(analysis, target, cache, "whole")
         yield [replace(found, analysis=analysis, arguments=target.given)]
     for program in chosen:
         if isinstance(program, ProgramTarget):

@@ -72,7 +72,7 @@ A_COMMAND = re.compile(r"\s*(?:hint: )?memsim [a-z]+ .*-")
 OPTION = re.compile(r" (?=--?[A-Za-z])(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*$)")
 
 
-def wrapped(text: str, columns: int | None) -> str:
+def wrap_line(text: str, columns: int | None) -> str:
     """A line broken at blanks, what follows indented as it begins; a command where an option begins, with
     what shells join lines by. After a name and a gap, what follows begins where the text did. A line with
     more gaps is a row of a table, and stays as it is.
@@ -157,7 +157,7 @@ def longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
 
 
-def fenced(text: str, language: str) -> str:
+def fenced_block(text: str, language: str) -> str:
     """Lines of text as a block of code, whatever they hold."""
     text = plain(text)
     fence = "`" * max(3, longest_run(text) + 1)

@@ -34,7 +34,7 @@ from memsim.views.explain.sentences import Cell, lane_cells, line_cells, line_na
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import HeatRow, heat_panels
 from memsim.views.labels import access, dim3, lane_names, ranges
-from memsim.views.screen import cut
+from memsim.views.screen import cut_to_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -224,7 +224,7 @@ def _draw_sectors(axes: Axes, request: GlobalRequest) -> None:
         extent=(0, LINE, len(request.lines) - 0.5, -0.5),
     )
     for line, sector in np.argwhere(request.touched).tolist():
-        lanes = cut(lane_names(request.lanes_of_sector(line, sector)), LANES)
+        lanes = cut_to_width(lane_names(request.lanes_of_sector(line, sector)), LANES)
         axes.text((sector + 0.5) * SECTOR, line, lanes, ha="center", va="center", fontsize=7)
     axes.set_yticks(range(len(request.lines)), [line_name(request, n) for n in range(len(request.lines))])
     axes.set_yticks(np.arange(len(request.lines) + 1) - 0.5, minor=True)

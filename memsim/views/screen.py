@@ -19,7 +19,7 @@ from memsim.views.plain import (
     plain,
     plain_console,
     plain_line,
-    wrapped,
+    wrap_line,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Screen:
         links: addresses that terminals lead to from words of a plain text.
         """
         if isinstance(text, str):
-            text = wrapped(plain_line(text), self.columns)
+            text = wrap_line(plain_line(text), self.columns)
         elif isinstance(text, list):
             text = plain_line("".join(part for part, _ in text)) if self._console is None else _styled(text)
         elif "\n" in text.plain:
@@ -69,7 +69,10 @@ class Screen:
 
     def code(self, text: str, indent: int = 0, style: str = "") -> None:
         """Prints a line of source, cut where the reader's terminal ends."""
-        self.say(" " * indent + cut(text, max((self.columns or UNLIMITED) - indent, NARROWEST_CODE)), style)
+        self.say(
+            " " * indent + cut_to_width(text, max((self.columns or UNLIMITED) - indent, NARROWEST_CODE)),
+            style,
+        )
 
     def table(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         """Prints a table at most as wide as the reader's terminal, if that is possible."""
@@ -162,7 +165,7 @@ def fit_table(columns: Sequence[Column], rows: Iterable[Row], room: int) -> tupl
     width_of_code = max(left_for_code(), NARROWEST_CODE)
 
     def cells(row: Row) -> list[str]:
-        return [cut(row.cells[i], width_of_code) if i == code else row.cells[i] for i in shown]
+        return [cut_to_width(row.cells[i], width_of_code) if i == code else row.cells[i] for i in shown]
 
     return [columns[i] for i in shown], [Row(cells(row), row.style) for row in rows]
 
@@ -189,7 +192,7 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def cut(text: str, width: int) -> str:
+def cut_to_width(text: str, width: int) -> str:
     """`text`, or its beginning and dots in `width` columns; a tab in it takes one."""
     text = text.replace("\t", " ")
     return text if len(text) <= width else text[: max(width - 3, 0)] + "..."

@@ -174,8 +174,10 @@ def write_pipeline(time: LaunchTime, cycles: range, stream: TextIO) -> None:
             used |= set(row)
             screen.say(f"warp {warp:4d} {row}".rstrip())
         screen.say()
-    screen.say("Issued by the first scheduler: " + told({v: k or "other" for k, v in PIPES.items()}, used))
-    screen.say("Waiting for: " + told({v: k for k, v in WAITING.items()}, used))
+    screen.say(
+        "Issued by the first scheduler: " + letter_legend({v: k or "other" for k, v in PIPES.items()}, used)
+    )
+    screen.say("Waiting for: " + letter_legend({v: k for k, v in WAITING.items()}, used))
 
 
 def letters_of(time: LaunchTime) -> dict[int, str]:
@@ -183,7 +185,7 @@ def letters_of(time: LaunchTime) -> dict[int, str]:
     return {address_of(one.address): PIPES.get(one.pipe, PIPES[""]) for one in time.instructions}
 
 
-def told(names: dict[str, str], used: set[str]) -> str:
+def letter_legend(names: dict[str, str], used: set[str]) -> str:
     """The letters that were used, with their names."""
     return ", ".join(f"{letter} {name}" for letter, name in names.items() if letter in used)
 

@@ -55,7 +55,7 @@ def test_each_wasteful_line_is_named_and_no_other(file: Path) -> None:
     assert (cost.line, cost.conflicts) == (5, True)
     assert cost.text == "turn: 32-way bank conflict, 992 of 1,024 wavefronts"
     file.write_text(WHOLE.replace("[32][32]", "[32][33]"))
-    assert [*editor.costs(file)] == [] and editor.cured(file) is None
+    assert [*editor.costs(file)] == [] and editor.cured_text(file) is None
     file.write_text(WHOLE.replace("m[y * 32 + x] = tile[x][y]", "m[x * 32 + y] = tile[y][x]"))
     (cost,) = editor.costs(file)
     assert cost.text == "turn: 32.0 sectors per request instead of 4.0" and not cost.conflicts
@@ -63,7 +63,7 @@ def test_each_wasteful_line_is_named_and_no_other(file: Path) -> None:
 
 @pytest.mark.slow
 def test_the_cure_is_the_change_that_suggest_writes(file: Path, memsim: Run) -> None:
-    cured = editor.cured(file)
+    cured = editor.cured_text(file)
     assert file.read_text() == WHOLE and cured != WHOLE
     assert memsim("suggest", "turn.cu", "--apply").code == 0
     assert file.read_text() == cured
@@ -90,7 +90,7 @@ def test_neovim_shows_the_warning_and_applies_the_cure(file: Path) -> None:
     if nvim is None:
         pytest.skip("needs Neovim (Debian: apt-get install neovim)")
     Path("t.lua").write_text(SCRIPT % sys.executable)
-    expected = editor.cured(file)
+    expected = editor.cured_text(file)
     command = [nvim, "--headless", "-u", "NONE", "-i", "NONE", "-c", "luafile t.lua"]
     subprocess.run(command, check=True, capture_output=True, timeout=200)
     said = Path("said.txt").read_text().splitlines()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memsim.cli import VERBS
-from memsim.views.plain import CONSTANT_WIDTH, wrapped
+from memsim.views.plain import CONSTANT_WIDTH, wrap_line
 from tests.cli.conftest import Run
 
 MANY = """\
@@ -70,11 +70,11 @@ def test_a_long_command_can_be_copied(memsim: Run, monkeypatch: pytest.MonkeyPat
 
 def test_a_sentence_is_broken_at_words_and_a_row_is_not() -> None:
     sentence, row = "word " * 40, f"a  b  c  d   {'x' * 100}"
-    assert all(len(line) <= 80 for line in wrapped(sentence, 80).split("\n"))
-    assert wrapped(sentence, 80).split() == sentence.split()
-    assert wrapped(row, 80) == row and wrapped(sentence, None) == sentence
-    assert wrapped(f"  {sentence}", 80).split("\n")[1].startswith("  word")
-    assert wrapped(f"name    {sentence}", 80).split("\n")[1].startswith("        word")
+    assert all(len(line) <= 80 for line in wrap_line(sentence, 80).split("\n"))
+    assert wrap_line(sentence, 80).split() == sentence.split()
+    assert wrap_line(row, 80) == row and wrap_line(sentence, None) == sentence
+    assert wrap_line(f"  {sentence}", 80).split("\n")[1].startswith("  word")
+    assert wrap_line(f"name    {sentence}", 80).split("\n")[1].startswith("        word")
 
 
 def test_plain_text_has_one_width_and_no_colours(memsim: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from memsim.argument_types.array_tables import USED
 from memsim.cli import main
 from memsim.driver.native_build import libraries
-from memsim.driver.program_textures import ASKED, UnsupportedMap, encoded
+from memsim.driver.program_textures import ASKED, UnsupportedMap, encode_tensor_map
 
 RECORDED = json.loads((Path(__file__).parents[1] / "state/data/tensor_maps_h200.json").read_text())["maps"]
 
@@ -52,14 +52,14 @@ GOOD = {
 def test_they_have_the_bytes_that_the_driver_of_an_h200_gave_them() -> None:
     assert len(PLAIN) > 30
     for one in PLAIN:
-        found = encoded(question(one))
+        found = encode_tensor_map(question(one))
         assert found is not None and found[:USED] == bytes.fromhex(one["bytes"])[:USED]
 
 
 @pytest.mark.parametrize("field", ["address", "steps"])
 def test_where_a_tensor_lies_is_a_multiple_of_16_bytes(field: str) -> None:
-    assert encoded(question(GOOD)) is not None
-    assert encoded(question(GOOD, **{field: 4104 if field == "address" else [324]})) is None
+    assert encode_tensor_map(question(GOOD)) is not None
+    assert encode_tensor_map(question(GOOD, **{field: 4104 if field == "address" else [324]})) is None
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_where_a_tensor_lies_is_a_multiple_of_16_bytes(field: str) -> None:
     ],
 )
 def test_what_the_driver_refuses_is_refused(other: dict[str, Any]) -> None:
-    assert encoded(question(GOOD, **other)) is None
+    assert encode_tensor_map(question(GOOD, **other)) is None
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,16 @@ def test_what_the_driver_refuses_is_refused(other: dict[str, Any]) -> None:
 )
 def test_what_is_not_executed_is_told(other: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedMap, match="is not supported"):
-        encoded(question(GOOD, **other))
+        encode_tensor_map(question(GOOD, **other))
 
 
 def test_a_map_gets_another_address() -> None:
-    first = encoded(question(GOOD))
+    first = encode_tensor_map(question(GOOD))
     assert first is not None
-    assert encoded((8192).to_bytes(8, "little") + first) == encoded(question(GOOD, address=8192))
-    assert encoded((8200).to_bytes(8, "little") + first) is None
+    assert encode_tensor_map((8192).to_bytes(8, "little") + first) == encode_tensor_map(
+        question(GOOD, address=8192)
+    )
+    assert encode_tensor_map((8200).to_bytes(8, "little") + first) is None
 
 
 SOURCE = """\

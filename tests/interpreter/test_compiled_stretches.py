@@ -12,7 +12,7 @@ import pytest
 
 from memsim.api.loading import from_text, load
 from memsim.api.running import job_of
-from memsim.driver.native_build import compiled, libraries
+from memsim.driver.native_build import compile_library, libraries
 from memsim.interpreter import compiled_stretches, native_launch
 from memsim.interpreter.compiled_stretches import StretchCompiler
 from memsim.interpreter.lowered_kernel import known_of
@@ -38,7 +38,7 @@ class Compiling:
 
     def compile(self, text: str) -> bytes | None:
         self.asked.append(text)
-        return compiled(text)
+        return compile_library(text)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_launch_is_hastened_while_it_runs(
 def test_without_a_compiler_operations_are_executed(
     kernels: Any, compiling: Compiling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "compiled", lambda text: None)
+    monkeypatch.setattr(sys.modules[__name__], "compile_library", lambda text: None)
     for _ in range(2):
         assert_same(job_for(kernels, "floats"), compiling.interpreter)
     assert len(compiling.asked) == 1
@@ -143,4 +143,4 @@ def test_parameters_are_no_part_of_the_code(compiling: Compiling, monkeypatch: p
 
 
 def test_what_does_not_compile_is_left() -> None:
-    assert compiled("no C at all") is None
+    assert compile_library("no C at all") is None

@@ -54,7 +54,7 @@ from memsim.views.check.findings import (
     was,
 )
 from memsim.views.labels import access
-from memsim.views.plain import code, escape_markdown, fenced, table
+from memsim.views.plain import code, escape_markdown, fenced_block, table
 from memsim.views.plain import plain as plain_text
 
 Properties = Mapping[str, str | int | None]
@@ -227,7 +227,7 @@ def _counted(figure: QuantityChange) -> str:
 
 def _fenced(error: str, longest: int = LONGEST_PROBLEM) -> str:
     cut = error if len(error) <= longest else error[:longest] + "\n..."
-    return fenced(cut, "text")
+    return fenced_block(cut, "text")
 
 
 ROOT = "%SRCROOT%"

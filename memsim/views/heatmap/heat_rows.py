@@ -23,7 +23,7 @@ from memsim.launch import Natural
 from memsim.pictures.bank_use import BankUse, bank_use
 from memsim.views.canvas import colour_of_trouble
 from memsim.views.labels import access, each, file_names
-from memsim.views.screen import Screen, cell, cut
+from memsim.views.screen import Screen, cell, cut_to_width
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -251,12 +251,14 @@ def _draw(
         )
         if wide:
             before = " " * (sum(widths) + 6)
-            screen.say(before + cut(row.site.source, max(screen.room - len(before), NARROWEST)), "dim")
+            screen.say(
+                before + cut_to_width(row.site.source, max(screen.room - len(before), NARROWEST)), "dim"
+            )
     screen.say()
     for row in () if wide else panel:
         number, where, what = _left(row)
         screen.say(f"{number.ljust(widths[0])}  {where}  {what}  {RIGHT[1]}: {row.wavefronts}")
-        screen.say(indent + cut(row.site.source, max(screen.room - len(indent), NARROWEST)), "dim")
+        screen.say(indent + cut_to_width(row.site.source, max(screen.room - len(indent), NARROWEST)), "dim")
     if not wide:
         screen.say()
 

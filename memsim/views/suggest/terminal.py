@@ -19,7 +19,7 @@ from memsim.suggest.ranking import Verdict, verdict
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, at_all_places, count, file_names
-from memsim.views.plain import escape_markdown, fenced, plain_line
+from memsim.views.plain import escape_markdown, fenced_block, plain_line
 from memsim.views.screen import Column, Row, lines_of_table
 from memsim.views.suggest.advice import change_name, formula, room_of
 from memsim.views.suggest.by_hand import ARROW, parts
@@ -93,7 +93,7 @@ def as_comment(kernel: str, taken: Proof | Remapped) -> str:
     else:
         counts = [(taken.before[name], now, f"wavefronts of {name}") for name, now in taken.counted.items()]
     counted = "; ".join(f"{before:,} to {after:,} {what}" for before, after, what in counts)
-    diff = fenced(taken.edit.diff.rstrip("\n"), "diff")
+    diff = fenced_block(taken.edit.diff.rstrip("\n"), "diff")
     return (
         f"**What would help**: {escape_markdown(name_of(taken))} ({escape_markdown(counted)}; compiled and "
         f"replayed; results are compared by `memsim suggest {kernel} --apply`, which writes it)\n\n"
