@@ -50,7 +50,7 @@ Dim3 = tuple[int, int, int]
 class HostLaunch:
     """A launch made by host code; `parameters` is the address of a table of pointers to them."""
 
-    code: bytes
+    cubin: bytes
     name: str
     grid: Dim3
     block: Dim3
@@ -68,23 +68,23 @@ class Runtime:
     def __init__(self) -> None:
         self.listener: Callable[[HostLaunch], None] | None = None
         self.error: Exception | None = None
-        self._codes: list[bytes] = []
+        self._cubins: list[bytes] = []
         self._kernels: list[tuple[bytes, str]] = []
 
-    def load(self, library: int, code: int) -> int:
+    def load(self, library: int, image: int) -> int:
         """_cudaLibraryLoadData: a fat binary by address."""
-        size = c_uint64.from_address(code + 8).value
-        data = ctypes.string_at(code, HEADER + size)
+        size = c_uint64.from_address(image + 8).value
+        data = ctypes.string_at(image, HEADER + size)
         found = next(filter(None, (unpack(data, one) for one in packed_cubins(data)[0])), None)
         if found is None:
             return UNKNOWN
-        self._codes.append(found)
-        c_uint64.from_address(library).value = len(self._codes)
+        self._cubins.append(found)
+        c_uint64.from_address(library).value = len(self._cubins)
         return SUCCESS
 
     def kernel(self, kernel: int, library: int, name: int) -> int:
         """_cudaLibraryGetKernel: a handle of the kernel `name` of a library."""
-        self._kernels.append((self._codes[library - 1], ctypes.string_at(name).decode()))
+        self._kernels.append((self._cubins[library - 1], ctypes.string_at(name).decode()))
         c_uint64.from_address(kernel).value = len(self._kernels)
         return SUCCESS
 
@@ -103,10 +103,10 @@ class Runtime:
     ) -> int:
         if self.listener is None:
             return NO_DRIVER
-        code, name = self._kernels[kernel - 1]
+        cubin, name = self._kernels[kernel - 1]
         gx, gy, gz, bx, by, bz = shape
         try:
-            self.listener(HostLaunch(code, name, (gx, gy, gz), (bx, by, bz), shared, cluster, parameters))
+            self.listener(HostLaunch(cubin, name, (gx, gy, gz), (bx, by, bz), shared, cluster, parameters))
         except Exception as error:  # exceptions must not propagate through host code
             self.error = error
             return UNKNOWN
@@ -148,7 +148,7 @@ def _functions() -> Iterator[tuple[str, Any]]:
 
     pointer, number, long = c_void_p, c_int32, c_int64
     made: list[tuple[str, Callable[..., int], tuple[Any, ...]]] = [
-        ("_cudaLibraryLoadData", lambda out, code, *_: RUNTIME.load(out, code),
+        ("_cudaLibraryLoadData", lambda out, image, *_: RUNTIME.load(out, image),
          (pointer, pointer, pointer, pointer, number, pointer, pointer, number)),
         ("_cudaLibraryGetKernel", RUNTIME.kernel, (pointer, pointer, pointer)),
         ("_cudaLaunchKernelEx", RUNTIME.launch_extended, (pointer, pointer, pointer)),
@@ -290,7 +290,7 @@ class Session:
     def launch(self, made: HostLaunch) -> None:
         """Record one launch."""
         release = metadata.version("nvidia-cutlass-dsl")
-        kernel = kernel_of_cubin(made.code, made.name, f"CuTe DSL {release}")
+        kernel = kernel_of_cubin(made.cubin, made.name, f"CuTe DSL {release}")
         args, names = [], []
         for place, parameter in enumerate(kernel.parameters):
             address = ctypes.c_uint64.from_address(made.parameters + POINTER * place).value

@@ -100,9 +100,9 @@ def with_arrays(raw: bytes, pointers: Iterable[tuple[int, Any, str]]) -> StructF
 
 @lru_cache(maxsize=32)
 def kernel_of_cubin(
-    code: bytes, name: str, package: str, ptx: str = "", texts: SourceTexts = OF_THIS_PROGRAM
+    cubin: bytes, name: str, package: str, ptx: str = "", texts: SourceTexts = OF_THIS_PROGRAM
 ) -> Kernel:
     """The kernel `name` of a cubin made by `package`, with its PTX if known."""
     from memsim.sass.cubin import read_cubin
 
-    return loading.from_cubin(code, f"{package} ({read_cubin(code).compiler})", ptx, texts)[name]
+    return loading.from_cubin(cubin, f"{package} ({read_cubin(cubin).compiler})", ptx, texts)[name]

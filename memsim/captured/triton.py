@@ -144,17 +144,17 @@ class Utils:
             raise AttributeError(f"{name} needs a GPU, and there is none")
         return getattr(self.own.utils, name)
 
-    def load_binary(self, name: str, code: bytes, shared: int, device: int) -> tuple[Any, ...]:
+    def load_binary(self, name: str, cubin: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """(module, function, registers, spilled words, maximum threads); without a GPU nothing is loaded, and
         the machine code says how much of each its kernel takes.
         """
         if self.own is None:
-            kernel = read_module(code).kernels[name]
+            kernel = read_module(cubin).kernels[name]
             bounds = kernel.image.required_threads or kernel.image.max_threads or (THREADS,)
             spilled = kernel.image.local_bytes // 4
-            return None, _KernelHandle(0, code), kernel.registers, spilled, prod(bounds)
-        module, function, *rest = self.own.utils.load_binary(name, code, shared, int(device))
-        return module, _KernelHandle(function, code), *rest
+            return None, _KernelHandle(0, cubin), kernel.registers, spilled, prod(bounds)
+        module, function, *rest = self.own.utils.load_binary(name, cubin, shared, int(device))
+        return module, _KernelHandle(function, cubin), *rest
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Limits of the chip."""
@@ -180,11 +180,11 @@ class Utils:
 class _KernelHandle(int):
     """A handle of a loaded kernel, with its cubin: launches refer to it."""
 
-    code: bytes
+    cubin: bytes
 
-    def __new__(cls, handle: int, code: bytes) -> _KernelHandle:
+    def __new__(cls, handle: int, cubin: bytes) -> _KernelHandle:
         made = super().__new__(cls, handle)
-        made.code = code
+        made.cubin = cubin
         return made
 
 
@@ -200,7 +200,7 @@ class Launcher:
     def __call__(self, *call: Any) -> None:
         """(grid x, y, z, stream, function, packed metadata, launch metadata, two hooks, arguments...)."""
         grid, function, arguments = call[:3], call[4], call[9:]
-        self.driver.keep(launched_by_triton(self.source, self.metadata, function.code, grid, arguments))
+        self.driver.keep(launched_by_triton(self.source, self.metadata, function.cubin, grid, arguments))
         described = any(isinstance(one, TritonTensor) for one in arguments)  # is not on the GPU
         if self.own is not None and (not described or isinstance(self.own, Launcher)):
             self.own(*call)

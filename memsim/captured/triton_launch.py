@@ -60,7 +60,7 @@ class TritonTensor:
 
 
 def launched_by_triton(
-    source: Any, metadata: Any, code: bytes, grid: Sequence[int], arguments: Sequence[Any]
+    source: Any, metadata: Any, cubin: bytes, grid: Sequence[int], arguments: Sequence[Any]
 ) -> Launched:
     """A launch as Triton describes it: `source` has the signature, `metadata` the shape of a block.
 
@@ -72,7 +72,7 @@ def launched_by_triton(
     for (name, kind), value in zip(source.signature.items(), arguments):
         found += _parameters(str(name), kind, value, maps)
     ptx = _ptx(metadata)
-    kernel = kernel_of_cubin(code, metadata.name, f"Triton {_release()}", ptx)
+    kernel = kernel_of_cubin(cubin, metadata.name, f"Triton {_release()}", ptx)
     ctas = getattr(metadata, "num_ctas", 1)
     x, y, z = (int(extent) for extent in grid)
     missing = len(kernel.parameters) - len(found)
@@ -208,9 +208,9 @@ def read_cache(
         told = msgspec.convert(read_json(path, "Triton's description"), TritonDescription)
     except msgspec.ValidationError as error:
         raise MemsimError(f"this is not a Triton kernel description: {error}", file=str(path)) from None
-    code, ptx = read_bytes(path.with_suffix(".cubin")), _text(path.with_suffix(".ptx"))
+    cubin, ptx = read_bytes(path.with_suffix(".cubin")), _text(path.with_suffix(".ptx"))
     kernel = kernel_of_cubin(
-        code, told.name or path.stem, f"Triton {told.triton_version}".strip(), ptx, texts_beside(path)
+        cubin, told.name or path.stem, f"Triton {told.triton_version}".strip(), ptx, texts_beside(path)
     )
     kernel = _named(kernel, _text(path.with_suffix(".ttir")))
     x, y, z = dim3(grid, "grid")

@@ -97,7 +97,7 @@ def launched_by_warp(
     if kernel.is_generic and len(values) == len(kernel.adj.args):
         kernel = kernel._add_normalized_overload(kernel.infer_argument_types(values))
     direction = "backward" if said["adjoint"] else "forward"
-    code, shared = modules.code(kernel, block, direction)
+    compiled, shared = modules.compile_kernel(kernel, block, direction)
     bounds = _build_launch_bounds_from_tuple(extents, kernel.adj.kernel_dim)
     declared = [(str(variable.label), variable.type) for variable in kernel.adj.args]
     passed = list(zip(declared, values))
@@ -107,7 +107,7 @@ def launched_by_warp(
     for given, backward in ((passed, False), (adjoint, True)):
         args += [_argument(kernel, name, kind, value, backward) for (name, kind), value in given]
     return Launched(
-        kernel=replace(code, called=str(kernel.key), names=tuple(names)),
+        kernel=replace(compiled, called=str(kernel.key), names=tuple(names)),
         grid=_grid(int(bounds.size), block, int(said["max_blocks"]), bool(kernel.grid_stride)),
         block=dim3(block, "block"),
         args=snapshot(args),
@@ -134,7 +134,7 @@ class Modules:
         self.folder = folder
         self.chip = int(arch.removeprefix("sm_"))
 
-    def code(self, kernel: Any, block: int, direction: str) -> tuple[Kernel, int]:
+    def compile_kernel(self, kernel: Any, block: int, direction: str) -> tuple[Kernel, int]:
         """(a kernel's machine code, with line information, which changes no instruction; its dynamic shared
         memory in bytes, from Warp's metadata).
         """
