@@ -186,9 +186,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(BEFORE_COLLECTION)  # the process is ours
     atexit.register(_end_quietly)  # runs last: after all that a script registers
     _open_missing_streams()
-    code = run(cli, None, "memsim")
+    exit_code = run(cli, None, "memsim")
     gc.freeze()  # it ends: Python need not look for cycles in all that is left
-    return code
+    return exit_code
 
 
 def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> int:
@@ -201,17 +201,17 @@ def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> i
         call = partial(command.main, arguments, prog_name=name, standalone_mode=False)
 
         def work() -> int:
-            code: int | None = copy_context().run(call)
-            return code or 0
+            exit_code: int | None = copy_context().run(call)
+            return exit_code or 0
 
         if arguments is None and sys.argv[1:2] and sys.argv[1] in REPEATED:
             from memsim.cli.answered import answer_with_cache
 
-            code: int = answer_with_cache(sys.argv[1:], work)
+            exit_code: int = answer_with_cache(sys.argv[1:], work)
         else:
-            code = work()
+            exit_code = work()
         sys.stdout.flush()  # what cannot be printed is told here, and not when Python ends
-        return code
+        return exit_code
     except MemsimError as error:
         return _failed(str(error), error.exit_code)
     except click.ClickException as error:
@@ -253,9 +253,9 @@ def _open_missing_streams() -> None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
 
 
-def _failed(message: str, code: int, prefix: str = "error: ") -> int:
+def _failed(message: str, exit_code: int, prefix: str = "error: ") -> int:
     from memsim.cli.output import say_all
 
     with suppress(OSError):
         say_all(f"{prefix}{message}", err=True)
-    return code
+    return exit_code

@@ -88,14 +88,14 @@ def answer_with_cache(arguments: Sequence[str], work_out: Callable[[], int]) -> 
     sys.stdout = cast(TextIO, _Heard(stream, answer.said))
     try:
         with watch_reads() as reads:
-            code = work_out()
+            exit_code = work_out()
     finally:
         sys.stdout = stream
         _given.reset(token)
-    if code == 0 and answer.may_be_kept:
+    if exit_code == 0 and answer.may_be_kept:
         remarks = "".join(f"{line}\n" for line in answer.remarks)
         kept_answers.keep(store, asked, json.dumps(["".join(answer.said), remarks]), reads)
-    return code
+    return exit_code
 
 
 def _how_it_looks() -> list[object]:

@@ -32,12 +32,12 @@ def ask_to_write(verb: str, *arguments: str) -> dict[str, Any]:
 
     out, err = StringIO(), StringIO()
     with _one, redirect_stdout(out), redirect_stderr(err):
-        code = run(cli, [verb, *arguments], "memsim")
-    found: dict[str, Any] = {"exit_code": code}
+        exit_code = run(cli, [verb, *arguments], "memsim")
+    found: dict[str, Any] = {"exit_code": exit_code}
     if "--json" in arguments and out.getvalue():
         found["document"] = json.loads(out.getvalue())
     if err.getvalue():
-        found["error" if code > 1 else "remarks"] = err.getvalue()
+        found["error" if exit_code > 1 else "remarks"] = err.getvalue()
     return found
 
 

@@ -77,14 +77,14 @@ def exec_(
     how: dict[str, Any] = {"analyze": analyze, "time": time, "sanitize": sanitize}
     launches = Launches(get_arch(arch), _tell, record=record, max_steps=max_steps, jobs=jobs, **how)
     try:
-        code = run_program(command, launches, output=sys.stderr.buffer if as_json else None)
+        exit_code = run_program(command, launches, output=sys.stderr.buffer if as_json else None)
     except KeyboardInterrupt:
         _write(launches, output, command[0], as_json=as_json)
         raise
     _write(launches, output, command[0], as_json=as_json)
-    if static := launches.why_nothing(code):
+    if static := launches.why_nothing(exit_code):
         _tell(static)
-    return code
+    return exit_code
 
 
 def _write(launches: Launches, output: Path | None, program: str, *, as_json: bool) -> None:

@@ -66,8 +66,8 @@ def run_program(
                 os.close(ended)
         finally:
             _end(program)
-    code = program.returncode
-    return code if code >= 0 else 128 - code
+    exit_code = program.returncode
+    return exit_code if exit_code >= 0 else 128 - exit_code
 
 
 def loaded_first(folder: Path) -> list[str]:

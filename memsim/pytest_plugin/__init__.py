@@ -84,11 +84,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     try:
         launches = Launches(get_arch(config.getini("memsim_arch") or SM_90.name), say, analyze=analyze)
         command = [sys.executable, "-m", "pytest", *config.invocation_params.args]
-        code = run_program(command, launches, config.invocation_params.dir)
+        exit_code = run_program(command, launches, config.invocation_params.dir)
     except MemsimError as error:
         raise pytest.UsageError(str(error)) from None
     launch_table.write(launches, sys.stderr)
-    return code
+    return exit_code
 
 
 @pytest.fixture

@@ -100,8 +100,8 @@ class Guard:
         with _plain_failures():
             chip = get_arch(self._item.config.getini("memsim_arch") or SM_90.name)
             launches = Launches(chip, said.append, analyze=True)
-            code = run_program(list(map(str, command)), launches, self._item.path.parent)
-            done = ProgramRun(code, tuple(launches.kinds.values()), tuple(said))
+            exit_code = run_program(list(map(str, command)), launches, self._item.path.parent)
+            done = ProgramRun(exit_code, tuple(launches.kinds.values()), tuple(said))
             for marker in self._markers:
                 for kind in done.kinds:
                     if kind.analysis is None:

@@ -81,13 +81,13 @@ def count_launches(program: ProgramTarget, *, time: bool = False) -> list[Measur
         program.arch, lambda text: None, analyze=True, time=time, effort="whole", max_steps=program.max_steps
     )
     with TemporaryFile() as output:
-        code = run_program(program.words, launches, program.folder, output)
-        static = launches.why_nothing(code)
+        exit_code = run_program(program.words, launches, program.folder, output)
+        static = launches.why_nothing(exit_code)
         if static and not launches.kinds:
             raise MemsimError(static)
-        if code:
+        if exit_code:
             hint = "; ".join(filter(None, (_said_last(output), static))) or None
-            raise MemsimError(f"{program} ended with exit code {code}", hint=hint)
+            raise MemsimError(f"{program} ended with exit code {exit_code}", hint=hint)
     if not launches.kinds:
         raise MemsimError(f"{program} launched no kernel, so nothing is guarded")
     return list(_counted(program, launches.kinds.values()))

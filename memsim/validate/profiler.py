@@ -321,11 +321,11 @@ def run_under_ncu(
 def answer(folder: Path, work: Callable[[], Any]) -> int:
     """Leaves in `folder` what `work` returns, or its error; returns the program's exit code."""
     try:
-        told, code = {"answer": work()}, 0
+        told, exit_code = {"answer": work()}, 0
     except MemsimError as error:
-        told, code = {"error": error.message, "hint": error.hint}, error.exit_code
+        told, exit_code = {"error": error.message, "hint": error.hint}, error.exit_code
     (folder / ANSWER).write_text(json.dumps(told), "utf-8")
-    return code
+    return exit_code
 
 
 def _answer_in(folder: Path) -> Any:

@@ -48,11 +48,11 @@ class Gpu:
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function of the driver; raises Refused unless it succeeds."""
-        code = getattr(self.cuda, name)(*arguments)
-        if code:
+        status = getattr(self.cuda, name)(*arguments)
+        if status:
             text = ctypes.c_char_p()
-            self.cuda.cuGetErrorName(code, ctypes.byref(text))
-            raise Refused(f"{name}: {text.value.decode() if text.value else code}")
+            self.cuda.cuGetErrorName(status, ctypes.byref(text))
+            raise Refused(f"{name}: {text.value.decode() if text.value else status}")
 
     def about(self) -> dict[str, str]:
         """The GPU and its driver."""
