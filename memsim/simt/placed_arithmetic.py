@@ -69,14 +69,14 @@ ALL_BITS = 0xFFFFFFFF
 class PlacedSources:
     """The addresses that a launch hands to its kernel.
 
-    constants: words of constant banks, by bank and offset. symbols: by name of what the code names. code:
-    of an instruction. indexed: by load of a constant at an index, where in the bank it read. loaded: by load
-    and pair of words, what the pointers point to that it read, with its name.
+    constants: words of constant banks, by bank and offset. symbols: by name of what the code names.
+    code_address: of an instruction. indexed: by load of a constant at an index, where in the bank it read.
+    loaded: by load and pair of words, what the pointers point to that it read, with its name.
     """
 
     constants: Mapping[tuple[int, int], Value]
     symbols: Mapping[str, tuple[Value, Value]]
-    code: tuple[Value, Value]
+    code_address: tuple[Value, Value]
     indexed: Mapping[int, Iterable[int]] = field(default_factory=dict)
     loaded: Mapping[tuple[int, int], Mapping[Hashable, str]] = field(default_factory=dict)
 
@@ -115,7 +115,7 @@ def results(op: Op, words: PlacedOperands) -> Results:
     """The values of an instruction's results, one for each of its targets."""
     targets, traits = op.meaning.targets, op.traits
     if any(token.kind == "L" for token, _ in op.meaning.sources):
-        return list(words.sources.code)
+        return list(words.sources.code_address)
     if (place := constant_read(op)) is not None:
         return _loaded(op, place, words.sources)
     if op.meaning.is_executed:

@@ -16,7 +16,7 @@ from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Compariso
 from memsim.guard.outcome import QuantityChange
 from memsim.views.analyze.costs import cost
 from memsim.views.labels import access, amount, count, file_names
-from memsim.views.plain import code, escape_markdown, table
+from memsim.views.plain import code_cell, escape_markdown, table
 from memsim.views.screen import Column, Row, Screen
 
 TOTALS = ("ncu metric", "A", "B", "difference")
@@ -220,7 +220,7 @@ def as_markdown(comparisons: Comparisons) -> str:
         rows = changed_rows(pair)
         if rows:
             cells = [
-                [code(text) if i == CODE else escape_markdown(text) for i, text in enumerate(row)]
+                [code_cell(text) if i == CODE else escape_markdown(text) for i, text in enumerate(row)]
                 for row in rows
             ]
             parts.append(table(SHORT_HEADINGS, cells, "llllll"))

@@ -141,7 +141,7 @@ def table(headings: Sequence[str], rows: Iterable[Iterable[str]], align: str) ->
     return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
 
 
-def code(text: str) -> str:
+def code_cell(text: str) -> str:
     """Source in a cell, cut where it is long."""
     text = plain(" ".join(text.split()))
     if not text:

@@ -86,7 +86,7 @@ def title(one: Hazard) -> str:
 def body(found: Sanitized, one: Hazard) -> Iterator[str]:
     """The accesses with their code, how many there are, what to do, and a picture."""
     for access in one.accesses:
-        yield f"{access.instruction.where}  {code(found, access)}"
+        yield f"{access.instruction.where}  {source_of_access(found, access)}"
         yield f"    {access.does}: {thread(found.launch, access)}; {access.instruction.text}"
     one_of, several = ("such access", "such accesses") if one.space else WHAT[one.tool]
     yield f"{one.count:,} {one_of if one.count == 1 else several}"
@@ -96,7 +96,7 @@ def body(found: Sanitized, one: Hazard) -> Iterator[str]:
     yield from picture(found, one)
 
 
-def code(found: Sanitized, access: FoundAccess) -> str:
+def source_of_access(found: Sanitized, access: FoundAccess) -> str:
     """The source line of an access."""
     place = access.instruction.source
     return "" if place is None else code_line(found.sources.get(place.file, ""), place.line)

@@ -67,7 +67,7 @@ class Screen:
         else:
             self._stream.write(f"{text if isinstance(text, str) else plain(text.plain)}\n".expandtabs())
 
-    def code(self, text: str, indent: int = 0, style: str = "") -> None:
+    def say_code(self, text: str, indent: int = 0, style: str = "") -> None:
         """Prints a line of source, cut where the reader's terminal ends."""
         self.say(
             " " * indent + cut_to_width(text, max((self.columns or UNLIMITED) - indent, NARROWEST_CODE)),

@@ -54,7 +54,7 @@ from memsim.views.check.findings import (
     was,
 )
 from memsim.views.labels import access
-from memsim.views.plain import code, escape_markdown, fenced_block, table
+from memsim.views.plain import code_cell, escape_markdown, fenced_block, table
 from memsim.views.plain import plain as plain_text
 
 Properties = Mapping[str, str | int | None]
@@ -210,7 +210,7 @@ def _access_row(findings: Sequence[Finding], locate: Locate) -> list[str]:
     return [
         escape_markdown(first.kernel),
         escape_markdown(str(place(first, locate))),
-        code(site.source),
+        code_cell(site.source),
         escape_markdown(f"{access(site)} {site.array}".strip()),
         escape_markdown("; ".join((*what, *reasons))),
         escape_markdown("; ".join(counts)),

@@ -32,7 +32,7 @@ def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
     answer, *story = sentences(request)
     screen.say(answer, "bold")
     screen.say(f"site {origin.site}: {row.file}:{row.line}: {access(row)} {row.array}".rstrip())
-    screen.code(row.source, 4)
+    screen.say_code(row.source, 4)
     screen.say()
     for sentence in story:
         screen.say(sentence)
