@@ -24,7 +24,7 @@ from lab.hopper.hopper_launch import (
     of_request,
 )
 from memsim.access import Stretches
-from memsim.isa.bulk_copy import Issue, between, cut_at_lines, multicast
+from memsim.isa.bulk_copy import Issue, copies_cut_at_lines, cut_at_lines, multicast
 from memsim.isa.tensor_copy import report_boxes
 from memsim.model.remote import remote_access
 
@@ -82,7 +82,7 @@ def inside(parts: Parts) -> Expected:
             op, end = INSIDE[launch.kernel]
             places = (1, 0, 2) if launch.kernel == "bss" else (0, 5, 6)
             source, to, length = (np.array([launch.numbers[place]]) for place in places)
-            starts, lengths, _ = between(source, to, length)
+            starts, lengths, _ = copies_cut_at_lines(source, to, length)
             listener = AddressListener()
             nobody = np.zeros_like(starts)
             listener.stretches(None, op, "shared", Stretches(nobody, starts, lengths, nobody))

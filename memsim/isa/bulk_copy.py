@@ -242,7 +242,7 @@ def multicast(
     machine.stretches(op, "bulk_multicast", "global", sent[received])
 
 
-def between(
+def copies_cut_at_lines(
     source: np.ndarray, to: np.ndarray, length: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Copies [m] inside shared memory, split at 128-byte lines of both sides: (start at the destination,
@@ -330,7 +330,7 @@ def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touche
             starts, lengths, whose = cut_at_lines(at, length, place)
         else:
             rows, at = machine.in_cluster(issue.block, first)
-            starts, lengths, whose = between(source, at, length)
+            starts, lengths, whose = copies_cut_at_lines(source, at, length)
             owners, written = rows, Stretches(rows, at, length, issue.warp)
         machine.check_copies(op, space, UNIT, written)
         machine.stretches(op, access, space, Stretches(owners[whose], starts, lengths, issue.warp[whose]))

@@ -11,7 +11,15 @@ import pytest
 
 from memsim.access import Stretches
 from memsim.errors import MemsimError
-from memsim.isa.bulk_copy import Issue, between, cut_at_lines, dimensions, multicast, targets, wide
+from memsim.isa.bulk_copy import (
+    Issue,
+    copies_cut_at_lines,
+    cut_at_lines,
+    dimensions,
+    multicast,
+    targets,
+    wide,
+)
 from memsim.isa.mbarrier import MbarrierLanes
 from memsim.isa.op import Form, Unsupported
 from memsim.isa.tensor_copy import _of_tensors, box_places, load_box, report_boxes, store_box
@@ -108,7 +116,7 @@ def test_copies_end_at_lines_of_shared_memory() -> None:
 
 def test_copies_inside_shared_memory_end_at_lines_of_both_sides() -> None:
     source, length, to = columns(COPIES)
-    found = list(zip(*(column.tolist() for column in between(source, to, length))))
+    found = list(zip(*(column.tolist() for column in copies_cut_at_lines(source, to, length))))
     wanted: Pieces = []
     for copy, (start, count, place) in enumerate(COPIES):
         for begin, part, _ in pieces_of(start, count, place):  # by lines of the destination

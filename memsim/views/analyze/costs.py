@@ -30,7 +30,7 @@ def waste_of(site: SiteCounts) -> int:
     return site.wavefronts_of_conflicts if site.space == "shared" else site.needless_sectors
 
 
-def heading(sites: Sequence[SiteCounts], file: str) -> str:
+def heading_of_space(sites: Sequence[SiteCounts], file: str) -> str:
     """What all accesses to one memory space cost together. file: the one that all are of, or ""."""
     counted = [site for site in sites if site.unresolved is None]
     requests = sum(site.requests or 0 for site in counted)

@@ -14,7 +14,7 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.analysis.verdict import phrases_in
 from memsim.arch.units import WORD
 from memsim.counts import COST
-from memsim.views.analyze.costs import cost, count_or_limits, heading, limits_of_totals
+from memsim.views.analyze.costs import cost, count_or_limits, heading_of_space, limits_of_totals
 from memsim.views.labels import (
     access,
     at_all_places,
@@ -94,7 +94,7 @@ def write(
     for space in COLUMNS:
         rows = [row for row, site in enumerate(analysis.sites) if site.space == space]
         if rows:
-            screen.say(heading([analysis.sites[row] for row in rows], _only_file(analysis)))
+            screen.say(heading_of_space([analysis.sites[row] for row in rows], _only_file(analysis)))
             shown = rows if every_row else _most(rows, analysis)
             _write_table(screen, analysis, _sorted(shown, analysis, sort), sass)
             if len(shown) < len(rows):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from memsim.analysis import Analysis, SiteCounts
 from memsim.counts import COST
 from memsim.guard.comparison import compare, side_of
-from memsim.views.analyze.costs import NAMES, cost, cost_ratio, heading, waste_of
+from memsim.views.analyze.costs import NAMES, cost, cost_ratio, heading_of_space, waste_of
 from memsim.views.compare_text import changed_rows
 from memsim.views.labels import each, file_names, share
 from memsim.views.report.source_view import mark
@@ -83,7 +83,9 @@ def access_tables(analysis: Analysis) -> list[AccessTable]:
         rows = [_row(number, site, files if not only else {}, total) for number, site in zip(numbers, sites)]
         rows.sort(key=lambda row: cost(row.site), reverse=True)
         if rows:
-            tables.append(AccessTable(space, heading(sites, only), COST[space], FIELDS[space], tuple(rows)))
+            tables.append(
+                AccessTable(space, heading_of_space(sites, only), COST[space], FIELDS[space], tuple(rows))
+            )
     return tables
 
 

@@ -43,7 +43,7 @@ from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.labels import access, at_all_places, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.views.report.access_tables import LESS, WORDS, access_tables, before_after
-from memsim.views.report.source_view import files, listing
+from memsim.views.report.source_view import files, listing_view
 from memsim.views.suggest.advice import advice_lines, look_costs, look_name
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
         analysis=analysis,
         launch=analysis.trace.launch,
         files=sources,
-        code=listing(analysis, sources),
+        code=listing_view(analysis, sources),
         details=details,
         worst=next((d for d in details if [d.number] == by_waste(analysis)[:1]), None),
         compared=before_after(analysis, after) if after is not None else None,
@@ -220,7 +220,7 @@ def _environment() -> Environment:
         *(access, at_all_places, count, dim3, count_or_limits, number, ranges, zip, lanes_of_warp_0, ink_on),
         *(colour_of_count, colour_of_trouble, colour_of_bank),
         *(caption, owner, collision_line, word_name, line_name, sentences, conflict_graph),
-        *(lane_cells, line_cells, ring, advice_lines, look_name, look_costs, meaning),
+        *(lane_cells, line_cells, ring, advice_lines, look_name, look_costs, meaning_of_phrase),
     )
     made.globals |= {each.__name__: each for each in called}
     made.globals |= {"heat": heat, "runs": _runs, "ARRAY_CAPTION": CAPTION, "WORDS": WORDS, "LESS": LESS}
@@ -267,7 +267,7 @@ def linked_verdict(analysis: Analysis) -> Markup:
     return Markup().join([*parts, Markup.escape(text[done:])])
 
 
-def meaning(phrase: Phrase) -> Markup:
+def meaning_of_phrase(phrase: Phrase) -> Markup:
     """Its explanation; pages are links where the documentation has an address."""
     from markupsafe import Markup
 

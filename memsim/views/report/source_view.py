@@ -173,7 +173,7 @@ class ListingView:
     moved: int
 
 
-def listing(analysis: Analysis, files: Sequence[PageFile]) -> ListingView | None:
+def listing_view(analysis: Analysis, files: Sequence[PageFile]) -> ListingView | None:
     """The machine code of the analysis, by address; None where it is not known."""
     rows = _rows(analysis, files)
     if not rows:

@@ -19,7 +19,7 @@ from memsim.views.report.source_view import (
     SHORT,
     ListingView,
     files,
-    listing,
+    listing_view,
 )
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import COLLIDE, kernel, mixed
@@ -65,7 +65,7 @@ def long(count: int, every: int) -> Analysis:
 
 
 def of(analysis: Analysis) -> ListingView:
-    made = listing(analysis, files(analysis))
+    made = listing_view(analysis, files(analysis))
     assert made is not None
     return made
 
@@ -256,7 +256,7 @@ def test_without_a_listing_the_page_has_the_source_alone() -> None:
     for analysis in (mixed(), analyze_trace(dataclasses.replace(small(), listing=()))):
         text = report_page(analysis)
         page = read(text)
-        assert listing(analysis, files(analysis)) is None
+        assert listing_view(analysis, files(analysis)) is None
         assert page.all("div", class_="listing") == page.all("p", id="pair") == []
         assert [h2.text for h2 in page.all("h2", id="source")] == ["Source"]
         assert len(page.all("script")) == 2

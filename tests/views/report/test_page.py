@@ -18,7 +18,7 @@ from memsim.views.analyze.costs import worst_site
 from memsim.views.report import Recorded, fragment, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
 from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS, heatmap_page, request_page
-from memsim.views.report.source_view import LINES_AROUND, LONG, files, listing
+from memsim.views.report.source_view import LINES_AROUND, LONG, files, listing_view
 from tests.pictures.test_local_request import ARRAY, SPILL, TABLE
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import SOURCE, kernel, many, mixed
@@ -452,7 +452,7 @@ def test_analysis_shows_itself_in_a_notebook() -> None:
 
 
 def test_nops_behind_the_code_are_folded() -> None:
-    view = listing(kernel("transpose_naive"), files(kernel("transpose_naive")))
+    view = listing_view(kernel("transpose_naive"), files(kernel("transpose_naive")))
     assert view is not None
     *code, padding = view.stretches
     assert padding.folded and {row.text for row in padding.rows} == {"NOP"}
