@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memsim.targets.target import catalogue_job
-from memsim.time import predict_time
+from memsim.time import replayed_launch
 from memsim.time.hardware_units import Way
 from memsim.time.l1_cache import CostOfRequest
 from memsim.time.latencies import Latencies
@@ -153,7 +153,7 @@ def test_nobody_is_ahead_of_a_block_that_shares_nothing(launch: PreparedTime) ->
 
 def test_a_wave_that_is_too_long_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then all of it waits for DRAM."""
-    monkeypatch.setattr(predict_time, "MOST_OF_WAVE", 1000)
+    monkeypatch.setattr(replayed_launch, "MOST_OF_WAVE", 1000)
     found = PreparedTime(catalogue_job("transpose_naive", {"size": "512,512"}))
     assert not found.survey.is_whole
     assert found.survey.surveyed == 0

@@ -14,7 +14,8 @@ from memsim.time import block_streams
 from memsim.time.block_streams import MOST_REQUESTS
 from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import ABLATIONS, REASONS
-from memsim.time.predict_time import PreparedTime, middle_block, predict_time
+from memsim.time.predict_time import PreparedTime, predict_time
+from memsim.time.replayed_launch import middle_block
 from memsim.time.timed_instructions import timed_instructions
 from tests.cli.conftest import Run
 from tests.cli.conftest import memsim as memsim
