@@ -23,7 +23,7 @@ from memsim.time.hardware_units import NEVER
 from memsim.time.latencies import Latencies
 from memsim.time.launch_time import InstructionTime, LaunchTime
 from memsim.time.multiprocessor import ABLATIONS, REASONS, Multiprocessor, Setup
-from memsim.time.printing import CALL, printed
+from memsim.time.printing import CALL, traffic_of_prints
 from memsim.time.repeated_states import run_to_end
 from memsim.time.replayed_launch import ReplayedLaunch
 from memsim.time.resident_warps import LaunchedBlocks
@@ -173,7 +173,7 @@ class PreparedTime(ReplayedLaunch):
     def traffic(self, l2: str, set_to: Latencies) -> dict[str, Any]:
         """Hit rates of L1 and L2, sectors that L2 sees, and bytes from DRAM, of the whole launch."""
         cached, behind, times = self.cached, self.behind, self.times_followed
-        prints = printed(self.recorder.prints, self.job.launch.warps * self.resident)
+        prints = traffic_of_prints(self.recorder.prints, self.job.launch.warps * self.resident)
         written = (cached.written + cached.local + prints.written) * times
         seen = behind.seen_at_l2(set_to)
         sectors = round(written + seen + prints.read * times)

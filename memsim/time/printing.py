@@ -38,7 +38,7 @@ class Printed(NamedTuple):
     read: int = 0
 
 
-def printed(calls: Iterable[Calls], warps_of_wave: int) -> Printed:
+def traffic_of_prints(calls: Iterable[Calls], warps_of_wave: int) -> Printed:
     """All together. warps_of_wave: those that are resident at once; later ones have their local memory."""
     total = np.zeros(len(Printed._fields), np.int64)
     known: set[tuple[int, int]] = set()

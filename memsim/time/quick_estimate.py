@@ -47,16 +47,16 @@ def estimate(
         return None
     try:
         if effort == "whole":
-            return told(PreparedTime(job, whole, new_memory).predict(l2))
+            return estimated_time(PreparedTime(job, whole, new_memory).predict(l2))
         prepared = PreparedTime(job, whole, new_memory, Patience(MOST_STRETCHES, TAKES_LONG))
         if prepared.looked_up > MOST_LINES:
             return EstimatedTime(unknown=TAKES_LONG)
-        return told(prepared.predict(l2, most_issues=MOST_ISSUES, most_whole=0))
+        return estimated_time(prepared.predict(l2, most_issues=MOST_ISSUES, most_whole=0))
     except MemsimError as error:
         return EstimatedTime(unknown=error.message)
 
 
-def told(time: LaunchTime) -> EstimatedTime:
+def estimated_time(time: LaunchTime) -> EstimatedTime:
     """What is told in a line of an estimate."""
     return EstimatedTime(
         cycles=time.cycles,

@@ -30,7 +30,8 @@ from memsim.state.launch_memory import Memory
 from memsim.time.behind_l1 import BehindL1
 from memsim.time.block_streams import KEPT, MOST_REQUESTS, StreamRecorder
 from memsim.time.handovers import HandoverRecorder
-from memsim.time.l1_cache import AccessKind, CachedRequests, cached_requests, l1_bytes
+from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
+from memsim.time.l1_lookups import AccessKind
 from memsim.time.launch_survey import FirstTouches, LaunchSurvey, Patience, busiest_blocks
 from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.timed_instructions import (

@@ -14,7 +14,8 @@ from memsim.isa.op import UNIFORM, Constant, Flow, Immediate, Predicate, Registe
 from memsim.isa.program import Op
 from memsim.least_work import SECTORS_OF_A_WAVEFRONT
 from memsim.model.pipes import CYCLES, pipe_of, tensor_cycles
-from memsim.time.l1_cache import TAGS_A_CYCLE, CostOfRequest
+from memsim.time.l1_cache import CostOfRequest
+from memsim.time.l1_lookups import TAGS_A_CYCLE
 from memsim.time.latencies import Latencies
 
 #: Parts of a cycle in which the memory pipe's stages count: an access's cost is a mean, and no integer.

@@ -14,11 +14,11 @@ from memsim.time.block_streams import GlobalRequests
 from memsim.time.l1_cache import (
     FOUND_AGAIN,
     MOST_ROWS,
-    AccessKind,
     CachedRequests,
     cached_requests,
     l1_bytes,
 )
+from memsim.time.l1_lookups import AccessKind
 from memsim.time.latencies import Latencies
 from memsim.time.launch_survey import FirstTouches
 from memsim.time.timed_instructions import PARTS, CostSetting, TimedInstruction, with_cost

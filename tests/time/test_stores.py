@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from memsim.time.block_streams import GlobalRequests
-from memsim.time.l1_cache import FOUND_AGAIN, SOON, WAITING_LINES, AccessKind, CachedRequests, cached_requests
+from memsim.time.l1_cache import FOUND_AGAIN, SOON, WAITING_LINES, CachedRequests, cached_requests
+from memsim.time.l1_lookups import AccessKind
 from memsim.time.launch_survey import FirstTouches
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "validation" / "stores.json"
