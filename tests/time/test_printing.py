@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from memsim.time import printing
-from memsim.time.printing import GROUP, Calls, Printed, printed
+from memsim.time.printing import GROUP, Calls, Printed, traffic_of_prints
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "validation" / "prints.json"
 LAUNCHES: list[dict[str, Any]] = json.loads(PATH.read_text("utf-8"))["launches"]
@@ -24,7 +24,7 @@ def groups(launch: dict[str, Any]) -> int:
 def called(launch: dict[str, Any]) -> Printed:
     warps = np.arange(launch["warps"])
     calls = Calls(warps, np.full(len(warps), (1 << launch["lanes"]) - 1))
-    return printed([calls] * launch["times"], len(warps))
+    return traffic_of_prints([calls] * launch["times"], len(warps))
 
 
 def test_the_constants_are_the_means_of_what_was_counted() -> None:
@@ -59,15 +59,16 @@ def test_hit_rates_are_those_that_were_counted_within_four_points() -> None:
 def test_a_warp_of_a_later_block_finds_the_local_memory_of_the_one_before() -> None:
     one_lane = np.ones(1, np.uint32)
     first, again = (
-        printed([Calls(np.array([0]), one_lane), Calls(np.array([warp]), one_lane)], 4) for warp in (1, 4)
+        traffic_of_prints([Calls(np.array([0]), one_lane), Calls(np.array([warp]), one_lane)], 4)
+        for warp in (1, 4)
     )
     assert again.found - first.found == printing.MISSED_FIRST - printing.MISSED_AGAIN
-    assert printed([Calls(np.array([0]), np.zeros(1, np.uint32))], 4) == Printed()
+    assert traffic_of_prints([Calls(np.array([0]), np.zeros(1, np.uint32))], 4) == Printed()
 
 
 @pytest.mark.parametrize(("lanes", "count"), [(0x1, 1), (0x101, 2), (0x80000001, 2), (0xFFFFFFFF, 4)])
 def test_lanes_whose_bytes_lie_in_one_sector_are_counted_together(lanes: int, count: int) -> None:
-    found = printed([Calls(np.array([0]), np.array([lanes], np.uint32))], 1)
+    found = traffic_of_prints([Calls(np.array([0]), np.array([lanes], np.uint32))], 1)
     of_lanes = printing.OF_LANE * lanes.bit_count()
     each = printing.STORED_OF_GROUP + printing.LOADED_OF_GROUP
     assert found.sectors == of_lanes + printing.OF_WARP + count * each
