@@ -27,7 +27,7 @@ OWN_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
 _CHIP = re.compile(r"-{1,2}(gpu-architecture|arch)\b.*")
 
 
-def is_raw(kernel: Any) -> bool:
+def is_raw(kernel: object) -> bool:
     """Is it a `RawKernel` or a `RawModule`?"""
     return (
         type(kernel).__module__.startswith("cupy") and hasattr(kernel, "code") and hasattr(kernel, "options")
@@ -38,7 +38,7 @@ def is_raw(kernel: Any) -> bool:
 RUN_ONLY = {"cupy": "CuPy", "cupyx": "CuPy", "numba": "Numba"}
 
 
-def check_is_raw(kernel: Any) -> None:
+def check_is_raw(kernel: object) -> None:
     """Raise a MemsimError for a kernel whose package generates its code itself: the source is not at hand."""
     package = RUN_ONLY.get(type(kernel).__module__.partition(".")[0])
     if package is not None and not is_raw(kernel):
@@ -171,7 +171,7 @@ def sanitize(
     """
     if unknown := {*tools} - {*TOOLS, "all"}:
         raise MemsimError(f"there is no tool {min(unknown)!r}", hint=", ".join((*TOOLS, "all")))
-    how: Any = {"blocks": blocks, "max_steps": max_steps}
+    how = {"blocks": blocks, "max_steps": max_steps}
     job = job_of_any(kernel, grid, block, args, shared_bytes, cluster, name, arch, **how)
     allowances = [read_allowance(text) for text in allow]
     chosen = TOOLS if "all" in tools else tools

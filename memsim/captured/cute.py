@@ -16,12 +16,13 @@ from ctypes import CFUNCTYPE, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module, metadata
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from memsim.arch import SM_90
-from memsim.argument_types import TensorMap
+from memsim.argument_types import StructFields, TensorMap
 from memsim.argument_types.argument import allocation
 from memsim.argument_types.array_tables import decode_tensor_map
 from memsim.argument_types.foreign_arrays import as_argument
@@ -143,11 +144,11 @@ def _functions() -> Iterator[tuple[str, Any]]:
     def attribute(out: int, asked: int, _: int) -> int:
         return said(ATTRIBUTES.get(asked, 0))(out)
 
-    def nothing(*_: Any) -> int:
+    def nothing(*_: object) -> int:
         return SUCCESS
 
     pointer, number, long = c_void_p, c_int32, c_int64
-    made: list[tuple[str, Callable[..., int], tuple[Any, ...]]] = [
+    made: list[tuple[str, Callable[..., int], tuple[type[c_void_p | c_int32 | c_int64], ...]]] = [
         ("_cudaLibraryLoadData", lambda out, image, *_: RUNTIME.load(out, image),
          (pointer, pointer, pointer, pointer, number, pointer, pointer, number)),
         ("_cudaLibraryGetKernel", RUNTIME.kernel, (pointer, pointer, pointer)),
@@ -190,31 +191,31 @@ def capture_launches(keep: Callable[[Launched], None], arch: str) -> Iterator[No
     call, take = CuTeDSL._func, ExecutionArgs.generate_execution_args
     load = Compiled._load_cuda_library
 
-    def start_with_ours(engine: Any, *args: Any, **kwargs: Any) -> None:
+    def start_with_ours(engine: Any, *args: object, **kwargs: object) -> None:
         start(engine, *args, **kwargs)
         for name, function in functions().items():
             engine.raw_register_runtime(name, ctypes.cast(function, ctypes.c_void_p))
         _OURS.add(id(engine))
 
-    def wrap_as_on_a_gpu(tensor: Any, array: Any, *args: Any, **kwargs: Any) -> None:
+    def wrap_as_on_a_gpu(tensor: Any, array: object, *args: object, **kwargs: object) -> None:
         wrap(tensor, array, *args, **kwargs)
         _say_gpu(tensor._dlpack_data)
         session.arrays.append(as_argument(array))
 
-    def note(signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def note(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         for name, value in (*zip(signature.parameters, args), *kwargs.items()):
             if isinstance(value, _Tensor):
                 session.name(value.data_ptr, name)
 
-    def call_named(dsl: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_named(dsl: object, function: Callable[..., object], *args: object, **kwargs: object) -> object:
         note(inspect.signature(function), args, kwargs)
         return call(dsl, function, *args, **kwargs)
 
-    def take_named(described: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def take_named(described: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
         note(described.signature, args, kwargs)
         return take(described, args, kwargs)
 
-    def load_ours(compiled: Any) -> Any:
+    def load_ours(compiled: Any) -> object:
         if id(compiled.engine) not in _OURS:
             raise MemsimError(
                 f"{compiled.function_name} was compiled before the capture",
@@ -222,7 +223,7 @@ def capture_launches(keep: Callable[[Launched], None], arch: str) -> Iterator[No
             )
         return load(compiled)
 
-    changes: tuple[tuple[Any, Mapping[str, Any]], ...] = (
+    changes: tuple[tuple[object, Mapping[str, object]], ...] = (
         (ExecutionEngine, {"__init__": start_with_ours}),
         (_Tensor, {"__init__": wrap_as_on_a_gpu}),
         (CuTeDSL, {"_func": call_named}),
@@ -242,7 +243,7 @@ def capture_launches(keep: Callable[[Launched], None], arch: str) -> Iterator[No
         raise
 
 
-def _benchmarks() -> list[Any]:
+def _benchmarks() -> list[ModuleType]:
     """The modules of `BENCHMARKS` that this release has."""
     found = []
     for name in BENCHMARKS:
@@ -251,7 +252,7 @@ def _benchmarks() -> list[Any]:
     return [module for module in found if hasattr(module, "benchmark")]
 
 
-def _once(function: Callable[..., Any], **how: Any) -> float:
+def _once(function: Callable[..., object], **how: Any) -> float:
     """In place of `benchmark`: calls the function once, which takes a microsecond."""
     make = how.get("workspace_generator")
     arguments = how["kernel_arguments"] if make is None else make()
@@ -259,7 +260,7 @@ def _once(function: Callable[..., Any], **how: Any) -> float:
     return 1.0
 
 
-def _say_gpu(capsule: Any) -> None:
+def _say_gpu(capsule: object) -> None:
     """Make a DLPack capsule claim GPU memory, so that the code's pointers to it are global pointers."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -271,7 +272,7 @@ class Session:
 
     def __init__(self, keep: Callable[[Launched], None]) -> None:
         self.keep = keep
-        self.arrays: list[Any] = []
+        self.arrays: list[np.ndarray] = []
         self.names: dict[int, str] = {}
 
     def name(self, address: int, name: str) -> None:
@@ -308,7 +309,7 @@ class Session:
             )
         )
 
-    def _argument(self, raw: bytes) -> tuple[Any, str]:
+    def _argument(self, raw: bytes) -> tuple[TensorMap | StructFields | bytes, str]:
         """(a parameter's bytes with arrays in place of their addresses; the first array's name).
 
         A tensor map, which host code encodes itself, becomes one over the array.

@@ -39,7 +39,7 @@ class Launched:
     kernel: Kernel
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    args: tuple[Any, ...] = field(repr=False)
+    args: tuple[object, ...] = field(repr=False)
     shared_bytes: int | None = 0
     cluster: tuple[int, int, int] | None = None
     note: str = ""
@@ -76,15 +76,15 @@ class Launched:
         running.run(**self._described(), **how)
 
 
-def snapshot(arguments: Sequence[Any]) -> tuple[Any, ...]:
+def snapshot(arguments: Sequence[object]) -> tuple[object, ...]:
     """Copies of arguments, independent of the caller's arrays; arrays that share memory still do."""
     copies = Copies()
     return tuple(argument_of(argument).with_arrays(copies) for argument in as_arguments(arguments))
 
 
-def with_arrays(raw: bytes, pointers: Iterable[tuple[int, Any, str]]) -> StructFields:
+def with_arrays(raw: bytes, pointers: Iterable[tuple[int, object, str]]) -> StructFields:
     """A parameter's bytes with arrays in place of addresses: (offset, array, its name), in order."""
-    parts: list[Any] = []
+    parts: list[object] = []
     names: list[str] = []
     end = 0
     for offset, array, name in (*pointers, (len(raw), None, "")):

@@ -165,7 +165,7 @@ def _arguments(launched: Launched, folder: Path) -> tuple[ArgumentDocument, ...]
     return tuple(msgspec.structs.replace(argument, name=name) for name, argument in named)
 
 
-def record_arguments(arguments: Sequence[Any], folder: Path) -> list[ArgumentDocument]:
+def record_arguments(arguments: Sequence[object], folder: Path) -> list[ArgumentDocument]:
     """The arguments of a launch as records; the contents of their arrays are written to `folder`."""
     names: dict[tuple[int, int], str] = {}  # each allocation is written once
 
@@ -258,7 +258,7 @@ def _texts(document: LaunchDocument, kernel: Kernel, path: Path) -> dict[str, st
     return {**texts, **called}
 
 
-def arguments_of(documents: Sequence[ArgumentDocument], path: Path) -> list[Any]:
+def arguments_of(documents: Sequence[ArgumentDocument], path: Path) -> list[object]:
     """The inverse of `record_arguments`: the arguments of the launch at `path`, whose files lie beside it.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, TextIO
 
 from msgspec import Meta
 
@@ -211,7 +211,7 @@ class ScriptDocument(Document, frozen=True, kw_only=True):
     kinds: tuple[ScriptKind, ...]
 
 
-def to_dict(kinds: Sequence[ScriptLaunch], answer: str) -> dict[str, Any]:
+def to_dict(kinds: Sequence[ScriptLaunch], answer: str) -> dict[str, object]:
     """The table as plain values."""
     return plain(ScriptDocument(answer=answer, kinds=tuple(map(_kind, _ordered(kinds)))))
 

@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from inspect import getattr_static
 from pathlib import Path
-from typing import Any
 
 from memsim.arch import get_arch, plain_name
 from memsim.captured.launched import Launched
@@ -30,7 +29,7 @@ PACKAGES = {
 
 
 @contextmanager
-def replaced_attributes(*changes: tuple[Any, Mapping[str, Any]]) -> Iterator[None]:
+def replaced_attributes(*changes: tuple[object, Mapping[str, object]]) -> Iterator[None]:
     """Within the context, each of these modules, classes and objects has these attributes."""
     before = [(owner, name, getattr_static(owner, name)) for owner, names in changes for name in names]
     try:

@@ -38,7 +38,7 @@ def capture_launches(keep: Keep, arch: str) -> Iterator[None]:
 
     config, run = triton.runtime.driver, JITFunction.run
 
-    def run_with_arrays(function: Any, *args: Any, **kwargs: Any) -> Any:
+    def run_with_arrays(function: object, *args: object, **kwargs: object) -> object:
         return run(function, *map(_as_tensor, args), **{k: _as_tensor(v) for k, v in kwargs.items()})
 
     driver = Driver(keep, arch, _own_driver(config))
@@ -54,7 +54,7 @@ def _own_driver(config: Any) -> Any:
         return None
 
 
-def _as_tensor(value: Any) -> Any:
+def _as_tensor(value: object) -> object:
     if isinstance(value, (np.ndarray, ArrayArg)):
         return TritonTensor(with_a_dimension(value))
     if not hasattr(value, "data_ptr") and not isinstance(value, np.generic) and is_foreign(value):
@@ -90,7 +90,7 @@ class Driver:
         """The launcher of a kernel."""
         return Launcher(self, source, metadata)
 
-    def get_current_target(self) -> Any:
+    def get_current_target(self) -> object:
         """The chip to compile for."""
         from triton.backends.compiler import GPUTarget  # type: ignore[import-not-found,unused-ignore]
 
@@ -103,7 +103,7 @@ class Driver:
     def set_current_device(self, device: int) -> None:
         """Does nothing: there is only one device."""
 
-    def get_current_stream(self, device: int) -> Any:
+    def get_current_stream(self, device: int) -> object:
         """The stream of the machine's driver, or the default stream."""
         return self.own.get_current_stream(int(device)) if self.own is not None else 0
 
@@ -111,7 +111,7 @@ class Driver:
         """(9, 0) for sm_90."""
         return divmod(int(self.arch.removeprefix("sm_")), 10)
 
-    def get_active_torch_device(self) -> Any:
+    def get_active_torch_device(self) -> object:
         """Where scripts put their tensors: on the CPU if there is no GPU."""
         if self.own is not None:
             return self.own.get_active_torch_device()
@@ -126,10 +126,10 @@ class Driver:
 
         return once
 
-    def get_empty_cache_for_benchmark(self) -> Any:
+    def get_empty_cache_for_benchmark(self) -> None:
         """There is no cache."""
 
-    def clear_cache(self, cache: Any) -> None:
+    def clear_cache(self, cache: object) -> None:
         """There is no cache."""
 
 
@@ -144,7 +144,7 @@ class Utils:
             raise AttributeError(f"{name} needs a GPU, and there is none")
         return getattr(self.own.utils, name)
 
-    def load_binary(self, name: str, cubin: bytes, shared: int, device: int) -> tuple[Any, ...]:
+    def load_binary(self, name: str, cubin: bytes, shared: int, device: int) -> tuple[object, ...]:
         """(module, function, registers, spilled words, maximum threads); without a GPU nothing is loaded, and
         the machine code says how much of each its kernel takes.
         """
@@ -171,7 +171,7 @@ class Utils:
             "mem_bus_width": 1,
         }
 
-    def unload_module(self, module: Any) -> None:
+    def unload_module(self, module: object) -> None:
         """Nothing was loaded."""
         if self.own is not None:
             self.own.utils.unload_module(module)

@@ -47,7 +47,7 @@ HIDDEN = ("global_scratch", "profile_scratch")
 class TritonTensor:
     """Gives `array`, which has no `data_ptr`, the interface that Triton needs."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: np.ndarray | ArrayArg) -> None:
         self.array = array
         self.dtype = str(np.dtype(array.dtype)) if isinstance(array, np.ndarray) else array.dtype
         self.shape = array.shape
@@ -60,14 +60,14 @@ class TritonTensor:
 
 
 def launched_by_triton(
-    source: Any, metadata: Any, cubin: bytes, grid: Sequence[int], arguments: Sequence[Any]
+    source: Any, metadata: Any, cubin: bytes, grid: Sequence[int], arguments: Sequence[object]
 ) -> Launched:
     """A launch as Triton describes it: `source` has the signature, `metadata` the shape of a block.
 
     Raises:
         MemsimError: the arguments do not match the kernel's parameters.
     """
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, object]] = []
     maps = list(getattr(metadata, "tensordesc_meta", None) or ())
     for (name, kind), value in zip(source.signature.items(), arguments):
         found += _parameters(str(name), kind, value, maps)
@@ -93,7 +93,7 @@ def launched_by_triton(
     )
 
 
-def hidden_parameters(sizes: Sequence[int], blocks: int) -> list[tuple[str, Any]]:
+def hidden_parameters(sizes: Sequence[int], blocks: int) -> list[tuple[str, ArrayArg | None]]:
     """(name, argument) of the hidden parameters, for so many bytes of scratch memory per block."""
     scratch = [ArrayArg((size * blocks,), "uint8", "zeros") if size else None for size in sizes]
     return list(zip(HIDDEN, scratch))
@@ -134,7 +134,7 @@ def _configuration(source: Any, metadata: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in {**constants, **options}.items())
 
 
-def _parameters(name: str, kind: Any, value: Any, maps: list[Any]) -> list[tuple[str, Any]]:
+def _parameters(name: str, kind: Any, value: Any, maps: list[Any]) -> list[tuple[str, object]]:
     """(name, argument) of each machine code parameter that a Triton value becomes.
 
     maps: Triton's metadata of the remaining tensor maps.
@@ -161,7 +161,7 @@ def _pointer(value: Any) -> Any:
     return value.array if isinstance(value, TritonTensor) else as_argument(value)
 
 
-def _descriptor(name: str, value: Any, described: Any) -> list[tuple[str, Any]]:
+def _descriptor(name: str, value: Any, described: Any) -> list[tuple[str, object]]:
     """A tensor descriptor: a tensor map for TMA, or else the pointer with shape and strides."""
     base = _pointer(value.base)
     shape = [(f"{name}.shape[{i}]", extent) for i, extent in enumerate(value.shape)]

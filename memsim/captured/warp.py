@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import StructFields
 from memsim.argument_types.argument import allocation
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot, with_arrays
 from memsim.captured.session import replaced_attributes
@@ -48,11 +49,11 @@ def capture_launches(keep: Keep, arch: str) -> Iterator[None]:
     with TemporaryDirectory() as folder:
         modules = Modules(Path(folder), arch)
 
-        def hooked(function: Callable[..., Any], tiled: bool) -> Callable[..., Any]:
+        def hooked(function: Callable[..., object], tiled: bool) -> Callable[..., object]:
             signature = inspect.signature(context.launch)
 
             @wraps(function)
-            def call(*args: Any, **kwargs: Any) -> Any:
+            def call(*args: object, **kwargs: object) -> object:
                 nonlocal inside
                 if not inside:
                     said = signature.bind(*args, **kwargs)
@@ -103,7 +104,7 @@ def launched_by_warp(
     passed = list(zip(declared, values))
     adjoint = list(zip(declared, [*said["adj_inputs"], *said["adj_outputs"]]))
     names = ["dim", *(name for (name, _), _ in passed), *(f"adj_{name}" for (name, _), _ in adjoint)]
-    args = [bytes(bounds)]
+    args: list[StructFields | bytes] = [bytes(bounds)]
     for given, backward in ((passed, False), (adjoint, True)):
         args += [_argument(kernel, name, kind, value, backward) for (name, kind), value in given]
     return Launched(
@@ -162,7 +163,7 @@ class Modules:
 # --- arguments
 
 
-def _argument(kernel: Any, name: str, kind: Any, value: Any, adjoint: bool) -> Any:
+def _argument(kernel: Any, name: str, kind: Any, value: object, adjoint: bool) -> StructFields | bytes:
     """An argument as the machine code takes it: bytes, with arrays where pointers are."""
     from warp._src.context import pack_arg, runtime
 
@@ -173,8 +174,8 @@ def _argument(kernel: Any, name: str, kind: Any, value: Any, adjoint: bool) -> A
 
 
 def _pointers(
-    kind: Any, layout: Any, value: Any, offset: int, called: str, argument: str
-) -> Iterator[tuple[int, Any, str]]:
+    kind: Any, layout: Any, value: object, offset: int, called: str, argument: str
+) -> Iterator[tuple[int, np.ndarray, str]]:
     """(offset, array, name) of each array that a value of Warp's type `kind` points to.
 
     layout: its ctypes type at `offset` in the argument; the argument itself has no name.
