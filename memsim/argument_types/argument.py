@@ -40,7 +40,7 @@ def allocation(array: np.ndarray) -> tuple[np.ndarray, int]:
     return memory_at(low, high - low, whole), first - low
 
 
-def memory_at(start: int, size: int, keeper: Any) -> np.ndarray:
+def memory_at(start: int, size: int, keeper: object) -> np.ndarray:
     """The bytes at an address, kept alive by `keeper`."""
     memory = (ctypes.c_uint8 * size).from_address(start)
     memory._keeper = keeper  # type: ignore[attr-defined]
@@ -193,7 +193,7 @@ class Argument(ABC):
         """(what follows the parameter's name in reports, the array) for all that it points to, in order."""
         yield from (("", array) for array in self.held())
 
-    def with_arrays(self, change: Callable[[Any], Any]) -> Any:
+    def with_arrays(self, change: Callable[[Any], object]) -> object:
         """The same with `change` applied to each of the arrays that it holds."""
         given = ((one.name, getattr(self, one.name)) for one in fields(self))  # type: ignore[arg-type]
         return replace(self, **{name: argument_of(value).with_arrays(change) for name, value in given})  # type: ignore[type-var]
@@ -254,7 +254,7 @@ KINDS: dict[str, type[Argument]] = {}
 OF_VALUES: dict[type, Callable[[Any], Argument]] = {}
 
 
-def argument_of(value: Any) -> Argument:
+def argument_of(value: object) -> Argument:
     """Anything given for a parameter as an argument."""
     if isinstance(value, Argument):
         return value
@@ -262,7 +262,7 @@ def argument_of(value: Any) -> Argument:
     return OF_VALUES[kind](value)
 
 
-def _recorded(value: Any, keep: KeepMemory) -> Any:
+def _recorded(value: object, keep: KeepMemory) -> Any:
     """The value of a field as a record has it."""
     if value is None or isinstance(value, (np.ndarray, Argument)):
         return argument_of(value).document(keep)
@@ -271,7 +271,7 @@ def _recorded(value: Any, keep: KeepMemory) -> Any:
     return value
 
 
-def _value_of(recorded: Any, memory: ReadMemory) -> Any:
+def _value_of(recorded: object, memory: ReadMemory) -> object:
     if isinstance(recorded, ArgumentDocument):
         return value_of(recorded, memory)
     return tuple(_value_of(one, memory) for one in recorded) if isinstance(recorded, tuple) else recorded
@@ -286,7 +286,7 @@ def value_of(document: ArgumentDocument, memory: ReadMemory) -> Any:
     return KINDS[str(document.__struct_config__.tag)].of_document(document, memory)
 
 
-def documents_of(records: Sequence[Any], path: str) -> tuple[ArgumentDocument, ...]:
+def documents_of(records: Sequence[object], path: str) -> tuple[ArgumentDocument, ...]:
     """Records of arguments, as JSON has them, checked: kinds are looked up, not listed in a type.
 
     path: their place in the whole, in errors.
@@ -297,7 +297,7 @@ def documents_of(records: Sequence[Any], path: str) -> tuple[ArgumentDocument, .
     return tuple(_document_of(record, f"{path}[{place}]") for place, record in enumerate(records))
 
 
-def _document_of(record: Any, path: str) -> ArgumentDocument:
+def _document_of(record: object, path: str) -> ArgumentDocument:
     if isinstance(record, ArgumentDocument):
         return record
     kind = record.get("kind") if isinstance(record, dict) else None

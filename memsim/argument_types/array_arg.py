@@ -165,7 +165,7 @@ class ArrayOfElements(ToMemory):
     def array(self) -> Any:
         return self
 
-    def with_arrays(self, change: Callable[[Any], Any]) -> Any:
+    def with_arrays(self, change: Callable[[Any], object]) -> object:
         return change(self.array)
 
     def document(self, keep: KeepMemory) -> ArrayArgument:

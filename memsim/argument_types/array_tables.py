@@ -33,6 +33,8 @@ _MAP = re.compile(
     r"tensormap\((?P<array>[^()\]]*\][^(),]*)(,box=(?P<box>\d+(x\d+)*))?(,swizzle=(?P<swizzle>\d+))?\)",
     re.ASCII,
 )
+#: The bytes of a tensor map over an array at an address.
+EncodeMap = Callable[["TensorMap", int], bytes]
 
 
 class PointerTable(ArgumentDocument, tag="pointers"):
@@ -67,10 +69,10 @@ class ArrayTable(ToMemory):
         return self.nbytes
 
     @abstractmethod
-    def content(self, addresses: Sequence[int], encode_map: Callable[[Any, int], bytes] | None) -> bytes:
+    def content(self, addresses: Sequence[int], encode_map: EncodeMap | None) -> bytes:
         """Its bytes, its arrays being at these addresses, 0 for none.
 
-        encode_map: the bytes of a tensor map over an array at an address; None where these are opaque.
+        encode_map: None where the bytes of tensor maps are opaque.
         """
 
     def pointees(self) -> Iterator[tuple[str, Any]]:
@@ -98,7 +100,7 @@ class Pointers(ArrayTable):
             if array is not None and not isinstance(array, (np.ndarray, ArrayArg)):
                 raise MemsimError(f"a pointer in a table points to an array, not to {array!r}")
 
-    def content(self, addresses: Sequence[int], encode_map: Callable[[Any, int], bytes] | None) -> bytes:
+    def content(self, addresses: Sequence[int], encode_map: EncodeMap | None) -> bytes:
         return np.array(addresses, np.uint64).tobytes()
 
     def text(self) -> str:
@@ -207,7 +209,7 @@ class TensorMaps(ArrayTable):
         """Their arrays."""
         return tuple(one.array for one in self.maps)
 
-    def content(self, addresses: Sequence[int], encode_map: Callable[[Any, int], bytes] | None) -> bytes:
+    def content(self, addresses: Sequence[int], encode_map: EncodeMap | None) -> bytes:
         if encode_map is None:
             return bytes(self.nbytes)
         return b"".join(encode_map(one, address) for one, address in zip(self.maps, addresses, strict=True))

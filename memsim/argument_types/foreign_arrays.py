@@ -25,7 +25,7 @@ MOST_STRUCTS = 64  # nesting depth
 CPU = 1  # kDLCPU in dlpack.h
 
 
-def as_arguments(arguments: Sequence[Any], depth: int = 0) -> Sequence[Any]:
+def as_arguments(arguments: Sequence[object], depth: int = 0) -> Sequence[Any]:
     """Every argument as the emulator takes it, including parts of structs. Anything but a list is returned as
     it is.
 
@@ -41,7 +41,7 @@ def as_arguments(arguments: Sequence[Any], depth: int = 0) -> Sequence[Any]:
     return [as_argument(argument, depth) for argument in arguments]
 
 
-def as_argument(value: Any, depth: int = 0) -> Any:
+def as_argument(value: object, depth: int = 0) -> Any:
     """An array of any package as a numpy array or `ArrayArg`; anything else as it is. One without dimensions
     is one of one element: to a kernel it is a pointer, as every array.
 
@@ -65,7 +65,7 @@ def as_argument(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def is_foreign(value: Any) -> bool:
+def is_foreign(value: object) -> bool:
     """Is it an array of another package?"""
     return not isinstance(value, OURS) and (
         hasattr(value, "data_ptr") or any(hasattr(value, name) for name in PROTOCOLS)
@@ -100,7 +100,7 @@ def _of_torch(tensor: Any) -> np.ndarray | ArrayArg:
     return found
 
 
-def _has_no_content(tensor: Any) -> bool:
+def _has_no_content(tensor: object) -> bool:
     return "Fake" in type(tensor).__name__ or bool(getattr(tensor, "is_meta", False))
 
 

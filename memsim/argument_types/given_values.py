@@ -67,7 +67,7 @@ class GivenValue(Argument):
 
     value: Any
 
-    def with_arrays(self, change: Callable[[Any], Any]) -> Any:
+    def with_arrays(self, change: Callable[[Any], object]) -> object:
         return self.value
 
     def in_errors(self) -> str:
@@ -188,12 +188,12 @@ class Number(GivenValue):
         return str(self.value)
 
 
-class StructFields(tuple[Any, ...]):
+class StructFields(tuple[object, ...]):
     """The parts of a struct with their names: an array is `p.x` in reports, or `p` if its name is empty."""
 
     names: tuple[str, ...]
 
-    def __new__(cls, parts: Iterable[Any], names: Iterable[str]) -> StructFields:
+    def __new__(cls, parts: Iterable[object], names: Iterable[str]) -> StructFields:
         made = super().__new__(cls, parts)
         made.names = tuple(names)
         return made
@@ -204,7 +204,7 @@ class StructOfParts(GivenValue):
 
     Document = Struct
 
-    def _like(self, parts: Iterable[Any]) -> Any:
+    def _like(self, parts: Iterable[object]) -> tuple[object, ...]:
         return StructFields(parts, self.value.names) if isinstance(self.value, StructFields) else tuple(parts)
 
     def pointees(self) -> Iterator[tuple[str, Any]]:
@@ -214,7 +214,7 @@ class StructOfParts(GivenValue):
             if (given := argument_of(part)).as_part() is not None:
                 yield from ((f".{called}" * bool(called) + more, array) for more, array in given.pointees())
 
-    def with_arrays(self, change: Callable[[Any], Any]) -> Any:
+    def with_arrays(self, change: Callable[[Any], object]) -> object:
         return self._like(argument_of(part).with_arrays(change) for part in self.value)
 
     def fits(self, parameter: Parameter, name: str) -> bool:
@@ -243,7 +243,7 @@ class StructOfParts(GivenValue):
         return Struct(parts=tuple(parts), named=named)
 
     @classmethod
-    def of_document(cls, document: Struct, memory: ReadMemory) -> Any:
+    def of_document(cls, document: Struct, memory: ReadMemory) -> tuple[object, ...]:
         """Its parts, each of which has a size."""
         parts = [_sized(value_of(part, memory)) for part in document.parts]
         return StructFields(parts, [part.name for part in document.parts]) if document.named else tuple(parts)
@@ -253,14 +253,14 @@ class StructOfParts(GivenValue):
         return "+".join(argument_of(part).text() for part in self.value)
 
 
-def _sized(value: Any) -> Any:
+def _sized(value: object) -> object:
     """A part of a struct that was read, with a size."""
     if value is None:
         return np.uint64(0)
     return np.void(value) if isinstance(value, bytes) else value
 
 
-def lay_out(parts: Sequence[Any], packed: bool = False) -> tuple[list[int], int]:
+def lay_out(parts: Sequence[object], packed: bool = False) -> tuple[list[int], int]:
     """The offset of each part of a struct, and the struct's size, in bytes.
 
     As in C: each part at a multiple of its own size, and the whole a multiple of the largest of them. packed:
@@ -275,7 +275,7 @@ def lay_out(parts: Sequence[Any], packed: bool = False) -> tuple[list[int], int]
     return starts, -(-end // widest) * widest
 
 
-def check_parts(parts: Sequence[Any], name: str, parameter: Parameter) -> None:
+def check_parts(parts: Sequence[object], name: str, parameter: Parameter) -> None:
     """Raise a MemsimError unless the parts make up the struct and all have a size."""
     for part in parts:
         if argument_of(part).as_part() is None:

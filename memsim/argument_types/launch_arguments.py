@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, product
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -34,7 +34,7 @@ _ACCESSOR = re.compile(r"L[mj](\d+)E(?:S[0-9A-Z]*_|\w*?PtrTraitsE)([ilx])E")
 _INDEX_BYTES = {"i": 4, "l": 8, "x": 8}
 
 
-def fit_arguments(parameters: Sequence[Parameter], arguments: Sequence[Any], kernel: str) -> list[Any]:
+def fit_arguments(parameters: Sequence[Parameter], arguments: Sequence[object], kernel: str) -> list[object]:
     """The arguments of `kernel`, its mangled name, completed; those that fit no parameter as they are.
 
     Raises:
@@ -47,7 +47,7 @@ def fit_arguments(parameters: Sequence[Parameter], arguments: Sequence[Any], ker
     return [_fit(parameter, argument, accessors) for parameter, argument in zip(parameters, arguments)]
 
 
-def _fit(parameter: Parameter, argument: Any, accessors: _Accessors) -> Any:
+def _fit(parameter: Parameter, argument: object, accessors: _Accessors) -> object:
     if parameter.is_struct:
         if isinstance(argument, (list, tuple)):
             return _with_types(parameter, argument)
@@ -58,7 +58,7 @@ def _fit(parameter: Parameter, argument: Any, accessors: _Accessors) -> Any:
     return argument
 
 
-def _has_no_dimensions(argument: Any) -> bool:
+def _has_no_dimensions(argument: Any) -> TypeGuard[np.ndarray | ArrayArg]:
     """Is it an array of numbers of one element, without dimensions?"""
     is_numbers = isinstance(argument, np.ndarray) and argument.dtype.names is None
     return (is_numbers or isinstance(argument, ArrayArg)) and argument.shape == ()
@@ -104,7 +104,7 @@ def _accessor(parameter: Parameter, array: np.ndarray | ArrayArg, accessors: _Ac
 # --- plain numbers in a struct
 
 
-def _with_types(parameter: Parameter, given: Sequence[Any]) -> Sequence[Any]:
+def _with_types(parameter: Parameter, given: Sequence[Any]) -> Sequence[object]:
     """The parts with a type for each plain number, as the struct's size decides; None is a null pointer.
 
     Of two sizes of an integer that both fit, the larger: its upper half lies where the smaller has padding.
@@ -134,7 +134,7 @@ def _typed_numbers(number: bool | int | float) -> Iterator[np.generic]:
                 break
 
 
-def _of_size(size: int, choices: Sequence[Sequence[Any]]) -> Iterator[tuple[list[int], list[Any]]]:
+def _of_size(size: int, choices: Sequence[Sequence[object]]) -> Iterator[tuple[list[int], list[object]]]:
     """(where each part begins, the parts) of every choice that makes a struct of this size: as C lays it out,
     or without gaps if none does so.
     """
@@ -149,15 +149,15 @@ def _of_size(size: int, choices: Sequence[Sequence[Any]]) -> Iterator[tuple[list
             return
 
 
-def _floats(way: Sequence[Any]) -> tuple[int, ...]:
+def _floats(way: Sequence[object]) -> tuple[int, ...]:
     return tuple(part.nbytes for part in way if isinstance(part, np.floating))
 
 
-def _bytes_of_numbers(way: Sequence[Any]) -> int:
+def _bytes_of_numbers(way: Sequence[object]) -> int:
     return sum(part.nbytes for part in way if isinstance(part, np.generic))
 
 
-def arrays_of(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+def arrays_of(names: Sequence[str], arguments: Sequence[object]) -> Iterator[tuple[str, Any]]:
     """(name, array) for every pointer, in order; the third part of a struct v is v.2, or has its own name.
 
     A table of pointers is followed by the arrays that it points to, v[0], v[1] and so on.
@@ -167,7 +167,7 @@ def arrays_of(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[tuple[
 
 
 def check_arguments(
-    kernel: str, parameters: Sequence[Parameter], arguments: Sequence[Any], names: Sequence[str]
+    kernel: str, parameters: Sequence[Parameter], arguments: Sequence[object], names: Sequence[str]
 ) -> None:
     """Raise a MemsimError unless number and types of the arguments match the parameters of `kernel`, its name
     in errors.
@@ -190,7 +190,7 @@ def check_arguments(
 
 
 def parameter_bytes(
-    kernel: str, parameters: Sequence[Parameter], arguments: Sequence[Any], places: ArgumentPlaces
+    kernel: str, parameters: Sequence[Parameter], arguments: Sequence[object], places: ArgumentPlaces
 ) -> list[bytes]:
     """The bytes of every parameter, as the driver gets them.
 

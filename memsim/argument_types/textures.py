@@ -75,7 +75,7 @@ class Texture(Argument):
 
     #: Whether fetches return what CUDA documents where nobody has measured what the chip returns.
     as_documented: ClassVar[bool] = False
-    CHOICES: ClassVar[dict[str, tuple[Any, ...]]] = {
+    CHOICES: ClassVar[dict[str, tuple[int | str, ...]]] = {
         "dimensions": (1, 2, 3),
         "memory": ("array", "linear"),
         "filter": ("point", "linear"),
@@ -219,7 +219,7 @@ class Texture(Argument):
 
 
 # What follows the array in a text: the field that a word sets, and to what.
-_WORDS: dict[str, tuple[str, Any]] = {
+_WORDS: dict[str, tuple[str, int | str]] = {
     f"{name}={choice}": (name, choice)
     for name in ("memory", "filter", "address")
     for choice in Texture.CHOICES[name]
