@@ -9,7 +9,7 @@ import numpy as np
 
 from memsim.interpreter.lowered_op import LoweredOp, NotLowered, OfThreads, array_of
 from memsim.interpreter.memory_operations import UPDATES
-from memsim.interpreter.traced import Traced
+from memsim.interpreter.traced import Traced, TracedOrNumber
 from memsim.interpreter.vector_operations import ZERO, Place, RegisterPlace, VectorOperation, constant
 from memsim.isa.matrix import GROUP, KEPT, MEMBER, FragmentLayout, as_words, registers
 from memsim.isa.memory_access import consecutive_slots
@@ -155,7 +155,7 @@ def lower_transpose(one: LoweredOp) -> None:
     one.write_values(pack_fields(turned, 16))
 
 
-def _numbers(one: LoweredOp, slots: list[int | None], name: str) -> Iterator[Any]:
+def _numbers(one: LoweredOp, slots: list[int | None], name: str) -> Iterator[object]:
     """A fragment's numbers, as `elements` of `memsim.isa.matrix` reads them."""
     r, binder = one.registers, one.binder
     for slot in slots[::2] if name == "F64" else slots:
@@ -172,12 +172,12 @@ def _numbers(one: LoweredOp, slots: list[int | None], name: str) -> Iterator[Any
             yield (binder.word if name == "S32" else binder.single)(register)(r)
 
 
-def _double(number: Any) -> Any:
+def _double(number: Any) -> Traced | np.float64:
     number = array_of(number)
     return number.astype(np.float64) if isinstance(number, Traced) else np.float64(number)
 
 
-def _scatter(one: LoweredOp, number: Any, where: np.ndarray) -> None:
+def _scatter(one: LoweredOp, number: TracedOrNumber, where: np.ndarray) -> None:
     one.add("scatter", None, one.whole(number), n=where.astype(np.int32))
 
 

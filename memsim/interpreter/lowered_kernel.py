@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from memsim.interpreter.traced import NotTraced
 from memsim.interpreter.vector_operations import (
     SCRATCH,
     ConstantPlace,
+    Place,
     RegisterPlace,
     ScratchPlace,
     VectorOperation,
@@ -78,7 +79,7 @@ def _lower_values(one: LoweredOp) -> None:
     one.write_values(one.op.meaning.bind(one.binder)(one.registers))
 
 
-_LOWERED: dict[Effect, Callable[[LoweredOp], Any]] = {
+_LOWERED: dict[Effect, Callable[[LoweredOp], None]] = {
     Effect.ALU: _lower_values,
     Effect.LANES: lower_lanes,
     Effect.MEMORY: lower_memory,
@@ -332,7 +333,7 @@ class LoweredKernel:
             self.of_threads.append(name)
         return self.of_threads.index(name)
 
-    def place(self, place: Any) -> int:
+    def place(self, place: Place | None) -> int:
         """Where a vector is, as an operand."""
         if place is None:
             return 0

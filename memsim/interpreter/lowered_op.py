@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.interpreter.traced import NotTraced, Traced, TracedRegisters
+from memsim.interpreter.traced import NotTraced, Traced, TracedOrNumber, TracedRegisters
 from memsim.interpreter.vector_code import VectorCode
 from memsim.interpreter.vector_operations import ZERO, Place, RegisterPlace, VectorOperation
 from memsim.isa.op import Operand, Predicate
 from memsim.isa.program import Op
-from memsim.isa.readers import Binder
+from memsim.isa.readers import Binder, Registers
 from memsim.state.parts import Part
 from memsim.state.registers import Sum
 
@@ -67,7 +67,7 @@ class LoweredOp(VectorCode):
 
     # --- operands ---------------------------------------------------------------------------
 
-    def traced(self, read: Callable[[Any], Any]) -> Any:
+    def traced(self, read: Callable[[Registers], object]) -> Any:
         """What a reader reads, as one traced array or number."""
         return array_of(read(self.registers))
 
@@ -119,7 +119,7 @@ class LoweredOp(VectorCode):
         for slot, place in places:
             self.write(slot, place)
 
-    def _as_register(self, value: Any) -> Place:
+    def _as_register(self, value: TracedOrNumber) -> Place:
         if isinstance(value, Traced) and value.dtype.kind == "f" and value.dtype.itemsize != 4:
             raise NotTraced(f"a register of {value.dtype}")
         return self.low(value)
@@ -130,7 +130,7 @@ def _there(operand: Operand | None) -> Operand:
     return operand
 
 
-def array_of(value: Any) -> Any:
+def array_of(value: object) -> Any:
     """What an instruction gives for a register, as one traced array or number.
 
     Raises:

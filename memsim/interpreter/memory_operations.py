@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from memsim.interpreter.traced import Traced
 from memsim.interpreter.vector_operations import Place, constant
 from memsim.isa.atomics import atomic_shape, change_of
 from memsim.isa.memory_access import SPACES, address_of, consecutive_slots, register_count, shape_of
-from memsim.isa.op import Constant, Register, operand_of_kind
+from memsim.isa.op import Constant, Operand, Register, operand_of_kind
 from memsim.isa.signature import is_indexed
 
 
@@ -69,7 +68,7 @@ def _address(one: LoweredOp) -> Place:
     return one.address(operand, token.kind != "A")
 
 
-def _slots(operand: Any, count: int) -> tuple[int | None, ...]:
+def _slots(operand: Operand | None, count: int) -> tuple[int | None, ...]:
     return tuple(consecutive_slots(operand_of_kind(operand, Register), count))
 
 
@@ -165,7 +164,7 @@ def _atomic(one: LoweredOp) -> None:
         one.add("atomic", None, at, n=access)
 
 
-def _operand(source: Any) -> int:
+def _operand(source: Operand | None) -> int:
     if not isinstance(source, Register) or source.negated:
         raise NotLowered(f"an atomic by {source}")
     return NOTHING if source.slot is None else source.slot

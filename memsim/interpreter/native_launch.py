@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -299,7 +299,7 @@ def _lanes_of_a_block(launch: PreparedLaunch) -> Lanes:
     return lanes
 
 
-def _structure(launch: PreparedLaunch, kernel: LoweredKernel) -> tuple[Structure, list[Any]]:
+def _structure(launch: PreparedLaunch, kernel: LoweredKernel) -> tuple[Structure, list[object]]:
     """The launch as C has it, and what has to live as long as it."""
     memory, code, shape = launch.memory, launch.code, launch.launch
     threads = shape.warps * WARP

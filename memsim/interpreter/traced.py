@@ -7,7 +7,7 @@ that each instruction means the same here as in the emulator. What asks for valu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn, SupportsInt
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -63,13 +63,13 @@ class Traced(NDArrayOperatorsMixin):
     def __bool__(self) -> bool:
         raise NotTraced("a value decides")
 
-    def __array__(self, *how: Any, **more: Any) -> np.ndarray:
+    def __array__(self, *how: object, **more: object) -> np.ndarray:
         raise NotTraced("values are asked for")
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> NoReturn:
         raise NotTraced("elements are picked")
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         raise NotTraced("elements are changed")
 
     @property
@@ -165,7 +165,10 @@ class Traced(NDArrayOperatorsMixin):
         return made(*given, **more)
 
 
-def scalar(value: Any) -> Any:
+TracedOrNumber = Traced | SupportsInt
+
+
+def scalar(value: object) -> Any:
     """An operand: arrays of one element are numbers of their type."""
     if isinstance(value, np.ndarray):
         if value.size != 1:
@@ -181,7 +184,7 @@ def convert_operand(value: Any, dtype: np.dtype[Any]) -> Any:
     return dtype.type(value) if type(value) in (int, float) else value.astype(dtype)
 
 
-def _where(condition: Any, yes: Any, no: Any) -> Traced:
+def _where(condition: object, yes: object, no: object) -> Traced:
     held = convert_operand(scalar(condition), BOOL)
     a, b = scalar(yes), scalar(no)
     kind = np.result_type(*(one.dtype if isinstance(one, (Traced, np.generic)) else one for one in (a, b)))
@@ -197,7 +200,7 @@ def _clip(value: Any, least: Any, most: Any) -> Any:
     return np.minimum(np.maximum(value, least), most)
 
 
-FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     np.where: _where,
     np.clip: _clip,
     np.atleast_2d: lambda value: value,
@@ -209,12 +212,12 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 # --- bounds ------------------------------------------------------------------------------------
 
 
-def limits(value: Any) -> tuple[int, int]:
+def limits(value: TracedOrNumber) -> tuple[int, int]:
     """The smallest and largest number that an integer may be."""
     return (value.low, value.high) if isinstance(value, Traced) else (int(value), int(value))
 
 
-def bounds_of(name: str, operands: tuple[Any, ...]) -> tuple[int, int] | None:
+def bounds_of(name: str, operands: tuple[TracedOrNumber, ...]) -> tuple[int, int] | None:
     """Bounds of a function of integers; None if they are only those of its type."""
     if any(getattr(one, "dtype", INT64).kind not in "iub" for one in operands):
         return None
@@ -251,13 +254,13 @@ def bounds_of(name: str, operands: tuple[Any, ...]) -> tuple[int, int] | None:
     return None
 
 
-def within(value: Any, ends: tuple[int, int]) -> bool:
+def within(value: TracedOrNumber, ends: tuple[int, int]) -> bool:
     """Is an integer certainly in a range?"""
     low, high = limits(value)
     return ends[0] <= low and high <= ends[1]
 
 
-def keeps_all(mask: int, value: Any) -> bool:
+def keeps_all(mask: int, value: TracedOrNumber) -> bool:
     """Has a number only bits of a mask?"""
     low, high = limits(value)
     return low >= 0 and (1 << high.bit_length()) - 1 & ~mask == 0
@@ -266,12 +269,12 @@ def keeps_all(mask: int, value: Any) -> bool:
 # --- what is what --------------------------------------------------------------------------------
 
 
-def is_from(value: Any, dtype: type) -> bool:
+def is_from(value: object, dtype: type) -> bool:
     """Is it a number of this type in another one?"""
     return isinstance(value, Traced) and value.name == "astype" and value.operands[0].dtype == dtype
 
 
-def negative_of(value: Any) -> Any:
+def negative_of(value: object) -> Any:
     """Of what a number is the negative; None if it is none."""
     if isinstance(value, Traced) and value.name == "multiply":
         a, b = value.operands
@@ -286,7 +289,7 @@ def is_sum_of_words(value: Any) -> bool:
     return is_sum and all(within(one, WORDS) for one in value.operands)
 
 
-def power_of_two(value: Any) -> int:
+def power_of_two(value: TracedOrNumber) -> int:
     """The exponent of a constant power of two; 0 of other numbers."""
     if isinstance(value, Traced):
         return 0
@@ -303,7 +306,7 @@ class TracedRegisters(list[Any]):
     def __init__(self, truths: int) -> None:
         super().__init__()
         self.truths = truths
-        self._known: dict[int, Any] = {}
+        self._known: dict[int, object] = {}
 
     def __getitem__(self, slot: Any) -> Any:
         if slot not in self._known:

@@ -16,6 +16,7 @@ from memsim.interpreter.traced import (
     WORDS,
     NotTraced,
     Traced,
+    TracedOrNumber,
     is_from,
     is_sum_of_words,
     keeps_all,
@@ -74,7 +75,7 @@ class VectorCode:
         self.operations: list[VectorOperation] = []
         self._low: dict[int, Place] = {}
         self._whole: dict[int, Place] = {}
-        self._kept: list[Any] = []  # so that ids stay those of these objects
+        self._kept: list[Traced] = []  # so that ids stay those of these objects
         self._count = 0
 
     def new(self) -> ScratchPlace:
@@ -95,7 +96,7 @@ class VectorCode:
 
     # --- low words --------------------------------------------------------------------------
 
-    def low(self, value: Any) -> Place:
+    def low(self, value: TracedOrNumber) -> Place:
         """A number as a register has it: 32 bits, the low ones of a wider integer."""
         if not isinstance(value, Traced):
             return constant(value, 4)
@@ -130,7 +131,7 @@ class VectorCode:
                     return self.emit(f"{_ENDS[name]}_{kind}", *map(self.low, operands))
         return self.emit("I_to_w", self.whole(value))
 
-    def _combined(self, name: str, a: Any, b: Any) -> Place:
+    def _combined(self, name: str, a: TracedOrNumber, b: TracedOrNumber) -> Place:
         """The low word of a sum, product or bitwise function, without what changes nothing."""
         if not isinstance(a, Traced) and name != "subtract":
             a, b = b, a
@@ -153,7 +154,7 @@ class VectorCode:
 
     # --- whole numbers ----------------------------------------------------------------------
 
-    def whole(self, value: Any) -> Place:
+    def whole(self, value: TracedOrNumber) -> Place:
         """A number in the width of its type."""
         if not isinstance(value, Traced):
             return constant(value, value.dtype.itemsize if hasattr(value, "dtype") else 8)
@@ -206,7 +207,7 @@ class VectorCode:
             return self._of_longs(value)
         return self._of_words(value)
 
-    def _is_narrow(self, value: Any) -> bool:
+    def _is_narrow(self, value: TracedOrNumber) -> bool:
         return within(value, _INT32) or within(value, _UINT32)
 
     def _extended(self, value: Traced) -> Place:
@@ -255,7 +256,7 @@ class VectorCode:
             return self.emit("f_to_half" if of == 4 else "d_to_half", place)
         return self.emit("f_to_d" if to == 8 else "d_to_f", place)
 
-    def _low_half(self, value: Any) -> Place:
+    def _low_half(self, value: TracedOrNumber) -> Place:
         """A word in whose low half a float16 is; what is above it does not matter."""
         while isinstance(value, Traced) and value.name in ("view", "astype", "bitwise_and"):
             of, *mask = value.operands
@@ -288,7 +289,7 @@ class VectorCode:
         unsigned = how in ("eq", "ne") or any(kind.kind == "u" for kind in kinds)
         return self.emit(f"{how}_{'W' if unsigned else 'I'}", self.long(a), self.long(b))
 
-    def long(self, value: Any) -> Place:
+    def long(self, value: TracedOrNumber) -> Place:
         """An integer as 64 bits."""
         if not isinstance(value, Traced):
             return constant(value, 8)
@@ -326,7 +327,7 @@ class VectorCode:
             return self.emit("ldexp_d", self.whole(operands[0]), self.low(operands[1]))
         return self.emit(f"{_OF_FLOATS[name]}_{'d' if 8 in sizes else 'f'}", *map(self.whole, operands))
 
-    def _single(self, value: Any) -> Place:
+    def _single(self, value: TracedOrNumber) -> Place:
         """A float, as float32 if it has fewer bits."""
         place = self.whole(value)
         return self.emit("half_to_f", place) if getattr(value, "dtype", INT64).itemsize == 2 else place
@@ -380,7 +381,7 @@ class VectorCode:
             return self._is_narrow(operands[0])
         return name not in _ENDS or all(map(self._is_narrow, operands))
 
-    def _joined(self, low: Any, high: Any) -> Place | None:
+    def _joined(self, low: TracedOrNumber, high: TracedOrNumber) -> Place | None:
         """Two words as one number: of the upper one only that it is a multiple of 2**32 is known."""
         if not isinstance(high, Traced) or not within(low, _UINT32):
             return None

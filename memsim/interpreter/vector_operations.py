@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsInt
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class VectorOperation(NamedTuple):
     n: Any = 0
 
 
-def constant(value: Any, size: int) -> ConstantPlace:
+def constant(value: SupportsInt, size: int) -> ConstantPlace:
     """A number in words of `size` bytes: of an integer the low ones, of a float its bits."""
     if isinstance(value, (np.floating, float)):
         array = np.asarray(value)
