@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,20 +22,19 @@ from memsim.isa.number_formats import join_words, of_bits, pack_fields, to_bits
 from memsim.isa.op import Form, Immediate, Operand, Register, Trait, Unsupported, require
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
-from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
+from memsim.state.partial import NEVER_WRITTEN, Value, on_known_lanes
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either, from_bools, invert, to_bools
 from memsim.state.registers import fit, from_array, ints, plus, to_array
 from memsim.state.rounding import Array, higher, lower, odd_sum
-from memsim.state.space_bytes import SpaceBytes, as_register, to_store
+from memsim.state.space_bytes import Change, SpaceBytes, as_register, to_store
 from memsim.state.sums import Int
 
 _OPERATIONS = {
     **{name: name.lower() for name in ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS")},
     "CAST": "cas",
 }
-Change = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ def atomic_shape(form: Form) -> tuple[str, AtomicOperand]:
     return operation, shape
 
 
-def flushing_sum(old: Array, b: Array, c: Any) -> Array:
+def flushing_sum(old: Array, b: Array, c: object) -> Array:
     """A float32 sum with subnormal inputs and results flushed to zero."""
     return flush_singles(flush_singles(old) + flush_singles(b))
 
@@ -151,7 +149,7 @@ def operand_elements(machine: MemoryMachine, operand: Operand, shape: AtomicOper
     return [np.ascontiguousarray(to_array(pair)).view(element) for pair in pairs]
 
 
-def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
+def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Value]:
     """Elements as the words of registers."""
     if shape.float:
         bits = [array.astype(np.int64) for array in arrays]
@@ -166,7 +164,7 @@ def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
 
 def spread_poison(
     store: SpaceBytes, address: Int, shape: AtomicOperand, active: Mask, known: Mask, why: Poison
-) -> tuple[Any, Poison]:
+) -> tuple[Mask, Poison]:
     """(lanes whose words are unknown, why): these words, and all that lanes with an unknown operand change.
 
     If one of several lanes on a word is unknown, so are the results of all of them. known: lanes with known
@@ -179,7 +177,7 @@ def spread_poison(
         if unknown is not False:
             for place in places:
                 store.forget(place, element, unknown, why)
-        found: Any = False
+        found: Mask = False
         for place in places:
             lost = store.lost(place, element, active)
             if lost is not False and found is False and unknown is False:
@@ -270,8 +268,8 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
             for slot, value in zip(written, (equal, 0)):
                 machine.write(slot, value, sure)
             return
-        for slot, value in zip(written, as_registers(old, shape)):
-            machine.write(slot, value, sure)
+        for slot, word in zip(written, as_registers(old, shape)):
+            machine.write(slot, word, sure)
 
     read = [
         operand.slot + i

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -100,7 +99,7 @@ def copies(
     binder: Binder,
     slots: list[int],
     touches: Touches,
-    act: Callable[[Any, Op, Issue, bool], None],
+    act: Callable[[MemoryMachine, Op, Issue, bool], None],
     mbarrier: int | None,
 ) -> Run:
     """The execution frame of bulk copies. mbarrier: the index of the word with its address."""

@@ -11,10 +11,8 @@ destination. If a tensor's row ends within 16 bytes, the rest of these becomes u
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +24,7 @@ from memsim.isa.op import Unsupported, require
 from memsim.isa.program import Op
 from memsim.isa.tensor_copy import OF_MAPS, box_places, tensor_operands, to_tensor
 from memsim.state.poison import Poison, Poisoned
-from memsim.state.space_bytes import UPDATE, SpaceBytes
+from memsim.state.space_bytes import UPDATE, Change, SpaceBytes
 from memsim.state.tensors import Tensor
 
 KIND, KIND_INSIDE = "bulk_reduction", "cluster_bulk_reduction"
@@ -57,8 +55,8 @@ class Combine:
     """
 
     element: type
-    change: Callable[[Any, Any, Any], Any]
-    doubt: Callable[[Any, Any, Any], Any] | None = None
+    change: Change
+    doubt: Change | None = None
 
 
 def combine(name: str, operation: str) -> Combine | None:
@@ -101,7 +99,7 @@ def reduce(
     old, old_lost = to.get(row, at)
     before: np.ndarray = old.view(how.element)
     with_it: np.ndarray = new.view(how.element)
-    after = how.change(before, with_it, None).astype(how.element)
+    after: np.ndarray = how.change(before, with_it, None).astype(how.element)
     lost = np.zeros(len(after), bool)
     why = None
     for found in (new_lost, old_lost):

@@ -15,7 +15,7 @@ from memsim.isa.definitions import BoundForm, Compute, Results, executes
 from memsim.isa.number_formats import fields, pack_fields, readings, split_words
 from memsim.isa.op import Immediate, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.predicates import both, either, from_bools, invert, to_bools
 from memsim.state.registers import as_unsigned, bounds, fit, from_array, plus, to_array
 from memsim.state.sums import Int, s64
@@ -53,19 +53,19 @@ def compare(a: Int, b: Int, how: str) -> bool | Part:
 
 #: Some of the registers that an instruction reads, the lanes in which they decide its results alone, and the
 #: results there.
-Deciding = tuple[list[int], PredicateReader, Callable[[Registers], Any]]
+Deciding = tuple[list[int], PredicateReader, Compute]
 
 
 class DecidedByLane(Protocol):
     """What computes results of which some lanes are known where not all operands are."""
 
-    def __call__(self, r: Registers) -> Any: ...
+    def __call__(self, r: Registers) -> Results: ...
 
     def decided(self, reads: Sequence[int]) -> Iterator[Deciding]:
         """What decides the results alone; `reads` are the slots that the instruction reads."""
 
 
-COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+COMBINE: dict[str, Callable[[Mask, Mask], Mask]] = {
     "AND": both,
     "OR": either,
     "XOR": lambda a, b: either(both(a, invert(b)), both(invert(a), b)),
@@ -94,7 +94,7 @@ class Combined:
         self.joined = getattr(form.sources[2], "slot", None)
         self.has_inverse = getattr(form.results[-1], "slot", None) is not None
 
-    def __call__(self, r: Registers) -> Any:
+    def __call__(self, r: Registers) -> tuple[Mask, Mask]:
         found, added = self.holds(r), self.other(r)
         return self.combine(found, added), self.combine(invert(found), added)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, Results, define, executes
 from memsim.isa.floats import MODES, flush_singles, mode_of
+from memsim.isa.half import HalvesReader
 from memsim.isa.number_formats import (
     NAN,
     fields,
@@ -199,7 +200,7 @@ def pack_bytes(form: BoundForm, high: FloatReader, low: FloatReader, merged: Reg
 
 
 @executes("F2FP.SATFINITE.E4M3.F16.UNPACK_B_MERGE_C F2FP.SATFINITE.E5M2.F16.UNPACK_B_MERGE_C", "W <- HR")
-def pack_bytes_of_halves(form: BoundForm, halves: Callable[[Registers], Any], merged: Register) -> Compute:
+def pack_bytes_of_halves(form: BoundForm, halves: HalvesReader, merged: Register) -> Compute:
     """Two float16 as 8-bit floats."""
     require(merged.slot is None)
     name = _byte_type(form)

@@ -205,9 +205,9 @@ def comparison(form: BoundForm, x: FloatReader, y: FloatReader, other: Predicate
 
 
 @executes("FSET", "W <- FFP", f"{COMPARED} BF")
-def set_by_comparison(form: BoundForm, *sources: Any) -> Compute:
+def set_by_comparison(form: BoundForm, a: FloatReader, b: FloatReader, other: PredicateReader) -> Compute:
     """All ones or, with `.BF`, 1.0."""
-    compare = comparison(form, *sources)
+    compare = comparison(form, a, b, other)
     floats = "BF" in form.given
 
     def compute(r: Registers) -> Results:

@@ -141,9 +141,9 @@ def comparison(
 
 @executes("HSET2", "W <- HHP", f"{COMPARED} BF")
 @executes("HSET2.BF16_V2", "W <- JJP", f"{COMPARED} BF")
-def set_by_comparison(form: BoundForm, *sources: Any) -> Compute:
+def set_by_comparison(form: BoundForm, a: HalvesReader, b: HalvesReader, other: PredicateReader) -> Compute:
     """All ones or, with `.BF`, 1.0 in each half."""
-    compare = comparison(form, *sources)
+    compare = comparison(form, a, b, other)
     bf16, floats = "BF16_V2" in form.given, "BF" in form.given
 
     def compute(r: Registers) -> Results:

@@ -21,6 +21,7 @@ from memsim.state.parts import EVERY_LANE, NO_LANE, Part
 from memsim.state.poison import Poison, poisoned_operand
 from memsim.state.predicates import either, from_bools, to_bools
 from memsim.state.registers import Sum, as_unsigned, fit, from_array, to_array
+from memsim.state.sums import Int
 
 LANES = np.arange(WARP)
 
@@ -41,7 +42,7 @@ def flat(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).reshape(rows, -1)
 
 
-def per_warp(array: np.ndarray) -> Value:
+def per_warp(array: np.ndarray) -> Int:
     """int64 (rows, warps, 1) as a value; an int if all are equal."""
     if array.size and (array == array.flat[0]).all():
         return int(fit(int(array.flat[0]), 32))  # type: ignore[arg-type]
@@ -163,7 +164,7 @@ def vote(form: BoundForm, read: PredicateReader) -> Compute:
         some = (yes & active).any(axis=2, keepdims=True)
         all_of = (yes | ~active).all(axis=2, keepdims=True)
         answer = {"ANY": some, "ALL": all_of, "EQ": all_of | ~some}[mode]
-        found = []
+        found: list[Value] = []
         if gives_mask:
             found.append(per_warp(mask_word(yes & active)))
         if gives_answer:
@@ -236,7 +237,7 @@ def to_uniform(form: BoundForm, read: IntReader) -> Compute:
         other = from_bools(to_array(value) != to_array(picked))
         return (other if before is None else either(before(r), other)), picked
 
-    def first_of(value: Any, warps: Warps) -> Any:
+    def first_of(value: Int, warps: Warps) -> Int:
         if type(value) is int:
             return value
         array = to_array(value)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import product
 from operator import itemgetter
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -69,11 +69,14 @@ def by_table(table: int, a: Int, b: Int, c: Int) -> Int:
     if shortcut is not None:
         return shortcut((a, b, c))
     if type(a) is type(b) is type(c) is int:
-        return _minterms(table, a, b, c, 0)  # type: ignore[no-any-return]
+        return _minterms(table, a, b, c, 0)
     return from_array(_minterms(table, to_array(a), to_array(b), to_array(c), np.zeros((1, 1), np.int64)))
 
 
-def _minterms(table: int, x: Any, y: Any, z: Any, nothing: Any) -> Any:
+Bits = TypeVar("Bits", int, np.ndarray)
+
+
+def _minterms(table: int, x: Bits, y: Bits, z: Bits, nothing: Bits) -> Bits:
     for row in range(8):
         if table >> row & 1:
             nothing = nothing | ((x if row & 4 else ~x) & (y if row & 2 else ~y) & (z if row & 1 else ~z))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class MemoryMachine(Warps, Protocol):
     read; None: nobody wants to know.
     """
 
-    slots: list[Any]
+    slots: list[Value]
     memory: Memory
     mask: Mask
     mbarriers: Mbarriers

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from memsim.isa.memory_access import consecutive_slots
 from memsim.isa.number_formats import NAN, bits_of_type, from_double, half_bits, numbers_of, pack_fields
 from memsim.isa.op import Effect, Form, Register, Unsupported, operand_of_kind, require
 from memsim.isa.readers import IntReader, Registers
-from memsim.state.partial import NEVER_WRITTEN, Partial, known_in, split_partial
+from memsim.state.partial import NEVER_WRITTEN, Partial, Value, known_in, split_partial
 from memsim.state.poison import Poison
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import fit, from_array, ints, to_array
@@ -123,7 +122,7 @@ def build_product(form: BoundForm, *operands: Register) -> Compute:
         rows, columns = layout.place_c
         return results_known(product_of(with_zeros(r, lost), warps), unknown[..., rows, columns], r, lost)
 
-    def product_of(r: Registers, warps: Warps) -> tuple[Any, ...]:
+    def product_of(r: Registers, warps: Warps) -> tuple[Value, ...]:
         a, b, c = (
             matrix(read(r, warps), place, shape) for read, place, shape in zip(readers, places, shapes)
         )
@@ -203,7 +202,7 @@ def double_product(a: Array, b: Array, c: Array) -> Array:
     return c
 
 
-def elements(operand: Any, count: int, name: str) -> Callable[[Registers, Warps], Array]:
+def elements(operand: object, count: int, name: str) -> Callable[[Registers, Warps], Array]:
     """A fragment's numbers as float64 (rows, warps, 32, numbers per lane)."""
     register = operand_of_kind(operand, Register)
     require(not register.negated and register.part in ("", "ROW", "COL"))
@@ -217,12 +216,12 @@ def elements(operand: Any, count: int, name: str) -> Callable[[Registers, Warps]
     return read
 
 
-def fragment_registers(found: Array, name: str) -> tuple[Any, ...]:
+def fragment_registers(found: Array, name: str) -> tuple[Value, ...]:
     """A lane's numbers (rows, warps, 32, n) as registers."""
     return as_words([flat(np.ascontiguousarray(found[..., i])) for i in range(found.shape[-1])], name)
 
 
-def as_words(numbers: Sequence[Array], name: str) -> tuple[Any, ...]:
+def as_words(numbers: Sequence[Array], name: str) -> tuple[Value, ...]:
     """Numbers of each lane as registers."""
     if name == "F32":
         return tuple(np.where(np.isnan(number), NAN, number.astype(np.float32)) for number in numbers)
@@ -306,8 +305,8 @@ def unknown_numbers(registers: Registers, slots: Sequence[int | None], numbers: 
 
 
 def results_known(
-    results: Sequence[Any], unknown: Array, registers: Registers, slots: Iterable[int]
-) -> tuple[Any, ...]:
+    results: Sequence[Value], unknown: Array, registers: Registers, slots: Iterable[int]
+) -> tuple[Value, ...]:
     """The results' registers, known where their numbers are; `slots`: the first one's reason is told."""
     poison = next((why for slot in slots if (why := split_partial(registers[slot])[2])), NEVER_WRITTEN)
     lost = _in_each(unknown, len(results))

@@ -25,7 +25,6 @@ is 0, or with TMASK the mask of the warp's lanes that arrive at the same object:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run
 from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import Op
+from memsim.isa.readers import IntReader
 from memsim.state.mbarriers import Mbarriers, upper_word
 from memsim.state.partial import Value
 from memsim.state.parts import Mask
@@ -45,7 +45,7 @@ from memsim.state.registers import from_array, to_array
 from memsim.state.sums import Int
 
 #: What an arrival counts, (arrivals, bytes): "R" stands for the operand.
-_COUNTS: dict[str, tuple[Any, Any]] = {
+_COUNTS: dict[str, tuple[int | str, int | str]] = {
     "": (1, "R"),
     "A1T0": (1, 0),
     "ART0": ("R", 0),
@@ -56,7 +56,6 @@ _COUNTS: dict[str, tuple[Any, Any]] = {
 #: Wavefronts of no counter here, one each, wherever the objects lie. Source: docs/model.md.
 NOTED = "mbarrier operations"
 INITIALIZES = "SYNCS.EXCH.64"
-Reader = Callable[[list[Any]], Any]
 
 
 def synchronizes(names: str, signature: str, modifiers: str | None = "") -> Callable[[Build], Build]:
@@ -65,7 +64,7 @@ def synchronizes(names: str, signature: str, modifiers: str | None = "") -> Call
 
 
 @synchronizes("SYNCS", "P?D? <- a V?", None)
-def unknown_operation(form: BoundForm, place: Reader, _: object = None) -> Run:
+def unknown_operation(form: BoundForm, place: IntReader, _: object = None) -> Run:
     def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         machine.mbarriers.forget(Poison(f"{op.name} is not executed by the emulator", op))
 
@@ -73,7 +72,7 @@ def unknown_operation(form: BoundForm, place: Reader, _: object = None) -> Run:
 
 
 @synchronizes(INITIALIZES, "D? <- aD")
-def exchange(form: BoundForm, place: Reader, read: Reader) -> Run:
+def exchange(form: BoundForm, place: IntReader, read: IntReader) -> Run:
     def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         bits = lanes.column(read(machine.slots)).astype(np.int64).view(np.uint64)
         machine.mbarriers.initialise(lanes.block, lanes.address, bits)
@@ -82,7 +81,7 @@ def exchange(form: BoundForm, place: Reader, read: Reader) -> Run:
 
 
 @synchronizes("SYNCS.CCTL.IV", "<- a")
-def invalidate(form: BoundForm, place: Reader) -> Run:
+def invalidate(form: BoundForm, place: IntReader) -> Run:
     def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         machine.mbarriers.invalidate(lanes.block, lanes.address)
 
@@ -93,8 +92,8 @@ define("SYNCS.PHASECHK.TRANS64.TRYWAIT", "P <- aU", effect=Effect.CONTROL, flow=
 
 
 @synchronizes("SYNCS.PHASECHK.TRANS64", "P <- aU")
-def test_phase(form: BoundForm, place: Reader, read: Reader) -> Run:
-    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> list[Any]:
+def test_phase(form: BoundForm, place: IntReader, read: IntReader) -> Run:
+    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> list[Value]:
         if machine.mbarriers.poison is not None:
             raise Poisoned(machine.mbarriers.poison)
         parity = lanes.column(read(machine.slots)) >> 31
@@ -108,14 +107,14 @@ def test_phase(form: BoundForm, place: Reader, read: Reader) -> Run:
 
 
 @synchronizes("SYNCS.ARRIVE.TRANS64", "D? <- aW", " ".join(("RED", "OPTOUT", "TMASK", *_COUNTS)))
-def arrive(form: BoundForm, place: Reader, read: Reader) -> Run:
+def arrive(form: BoundForm, place: IntReader, read: IntReader) -> Run:
     counts = [name for name in form.modifiers if name in _COUNTS] or [""]
     if len(counts) > 1:
         return unknown_operation(form, place)
     arrivals, bytes = _COUNTS[counts[0]]
     drops, tells = "OPTOUT" in form.given, "TMASK" in form.given
 
-    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> list[Any]:
+    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> list[Value]:
         operand = lanes.column(read(machine.slots)).astype(np.int64)
         ones = np.ones_like(operand)
         columns = {"R": operand, "-R": -operand}
@@ -131,7 +130,7 @@ def arrive(form: BoundForm, place: Reader, read: Reader) -> Run:
 
 
 @synchronizes("ARRIVES.LDGSTSBAR.64.TRANSCNT ARRIVES.LDGSTSBAR.64.ARVCNT", "<- a")
-def arrive_with_copies(form: BoundForm, place: Reader) -> Run:
+def arrive_with_copies(form: BoundForm, place: IntReader) -> Run:
     """Copies of the lane complete when they are issued, which is one legal order: so does the arrival."""
     arrivals, bytes = (0, -1) if "TRANSCNT" in form.given else (1, 0)
 
@@ -170,7 +169,7 @@ class MbarrierLanes:
             far = from_bools(self.spread(~near))
             machine.order.use_mbarrier(op.index, self.place, far, initializes, False)
 
-    def column(self, value: Any) -> np.ndarray:
+    def column(self, value: Int) -> np.ndarray:
         """A register's value in these lanes."""
         array: np.ndarray = np.broadcast_to(to_array(value), self.mask.shape)[self.mask]
         return array
@@ -199,10 +198,10 @@ def pass_phase(
 
 
 #: Performs an operation; returns the results, if known.
-Act = Callable[[MemoryMachine, Op, MbarrierLanes], "list[Any] | None"]
+Act = Callable[[MemoryMachine, Op, MbarrierLanes], "list[Value] | None"]
 
 
-def run_on_mbarrier(form: BoundForm, place: Reader, act: Act) -> Run:
+def run_on_mbarrier(form: BoundForm, place: IntReader, act: Act) -> Run:
     """Does something to the mbarriers of the executing lanes."""
 
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:

@@ -7,7 +7,6 @@ Source: compiled CUDA code, run on an H100 and an H200; PTX ISA (`ld`, `st`, `is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,7 @@ def build_load(form: BoundForm, read: IntReader) -> Run:
             known = active if lost is False else both(active, invert(lost))
             if known is not False:
                 found = store.load(at, element, known, unused, is_known=True)
-                value: Any = as_register(found) if size == 4 else from_array(found.astype(np.int64))
+                value: Value = as_register(found) if size == 4 else from_array(found.astype(np.int64))
                 machine.write(slot, value, known)
             if lost is not False:
                 machine.write(slot, store.why(at, element, lost).through(op), lost)

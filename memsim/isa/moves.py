@@ -127,16 +127,16 @@ class Selection:
     def __init__(
         self,
         form: BoundForm,
-        reads: tuple[Callable[[Registers], Any], Callable[[Registers], Any]],
+        reads: tuple[IntReader | FloatReader, IntReader | FloatReader],
         which: PredicateReader,
-        finished: Callable[[Any], Any],
+        finished: Callable[[Any], Results],
     ) -> None:
         self.which, self.finished, self.reads = which, finished, reads
         words = 2 if "64" in form.given else 1
         self.slots = [_slots(operand, words) for operand in form.sources[:2]]
         self.deciding = _slots(form.sources[2], 1)
 
-    def __call__(self, r: Registers) -> Any:
+    def __call__(self, r: Registers) -> Results:
         choice = self.which(r)
         x, y = self.reads
         if isinstance(choice, bool):
@@ -148,7 +148,7 @@ class Selection:
         for slots, read, where in zip(self.slots, self.reads, (self.which, inverse(self.which))):
             yield [*self.deciding, *slots], where, self._side(read)
 
-    def _side(self, read: Callable[[Registers], Any]) -> Callable[[Registers], Any]:
+    def _side(self, read: IntReader | FloatReader) -> Compute:
         return lambda r: self.finished(read(r))
 
 
@@ -208,7 +208,7 @@ def named_by(mask: int) -> list[int]:
     return [number for number in range(7) if mask >> number & 1]
 
 
-def part_number(operand: Any) -> int:
+def part_number(operand: object) -> int:
     """The byte that a register operand names; 0 if none."""
     part = getattr(operand, "part", "")
     return int(part[1]) if part.startswith("B") and part[1:].isdigit() else 0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import dtype_of
+from memsim.state.partial import Value
 from memsim.state.parts import contiguous, noted_as_one
 from memsim.state.registers import as_unsigned, fit, from_array, ints, plus, times, to_array
 from memsim.state.rounding import Array, narrow, to_bf16
@@ -46,7 +47,7 @@ def double_of(low: Any, high: Any) -> np.ndarray:
     return to_double(join_words(ints(low), ints(high)))
 
 
-def from_double(array: np.ndarray) -> tuple[Any, Any]:
+def from_double(array: np.ndarray) -> tuple[Value, Value]:
     """float64 as two words; if all threads differ, they are most often read as floats."""
     array = contiguous(array).astype(np.float64, copy=False)
     if isinstance(array, np.ndarray) and min(array.shape) > 1:

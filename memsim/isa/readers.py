@@ -6,7 +6,7 @@ Values are those of `memsim.state.registers`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from memsim.isa.op import (
     operand_of_kind,
 )
 from memsim.state.address_spaces import ConstantBytes
-from memsim.state.partial import or_zero
+from memsim.state.partial import Value, or_zero
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, invert, predicate
@@ -39,7 +39,7 @@ from memsim.state.registers import (
 )
 from memsim.state.sums import Int, invert_bits, low_bits, shift_right
 
-Registers = list[Any]
+Registers = list[Value]
 IntReader = Callable[[Registers], Int]
 FloatReader = Callable[[Registers], np.ndarray]
 PredicateReader = Callable[[Registers], "bool | Part"]

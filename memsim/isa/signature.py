@@ -36,8 +36,6 @@ from memsim.isa.readers import Binder
 VALUE = (Register, Constant, Immediate, Symbolic)
 #: Names of all predicates of a kind, as bits.
 ALL_PREDICATES = {"PR": 0x7F << PREDICATE, "UPR": 0x7F << UNIFORM_PREDICATE}
-#: An operand as its instruction uses it: most often a function that reads it from the registers.
-Bound = Callable[[Any], Any] | Any
 
 
 def _itself(binder: Binder, operand: Operand) -> Operand:
@@ -74,7 +72,7 @@ class OperandKind:
 
     span: int
     operands: tuple[type, ...]
-    bind: Callable[[Binder, Any], Bound] = _itself
+    bind: Callable[[Binder, Any], object] = _itself
     also: Callable[[Any], bool] | None = None
 
 
@@ -144,7 +142,7 @@ class Token:
         return span_of(operand, self.span)
 
 
-def span_of(operand: Any, span: int) -> int:
+def span_of(operand: object, span: int) -> int:
     """The slots of consecutive registers from this one on, as a bit set; none for RZ, PT and others."""
     slot = getattr(operand, "slot", None)
     return 0 if slot is None else ((1 << span) - 1) << slot

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from memsim.isa.memory_access import address_of, bytes_of_piece, register_count
 from memsim.isa.op import SLOTS, Address, Effect, Flow, Form, Register
 from memsim.isa.program import Op, Program
 from memsim.launch import SPILLS
-from memsim.state.partial import or_zero
+from memsim.state.partial import Value, or_zero
 from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned
 from memsim.state.registers import fit, from_array, ints, to_array
@@ -124,7 +123,7 @@ def _place(form: Form) -> tuple[int, int]:
     return 8 * (address_of(form)[1].offset % WORD), 8 * bytes_of_piece(form)
 
 
-def _part(op: Op, word: Any) -> Any:
+def _part(op: Op, word: Value) -> Value:
     first, bits = _place(op.form)
     try:
         piece = to_array(ints(or_zero(word))) >> first & (1 << bits) - 1
@@ -135,7 +134,7 @@ def _part(op: Op, word: Any) -> Any:
     return from_array(piece)
 
 
-def _with_part(op: Op, word: Any, value: Any) -> Any:
+def _with_part(op: Op, word: Value, value: Value) -> Value:
     first, bits = _place(op.form)
     mask = (1 << bits) - 1 << first
     try:

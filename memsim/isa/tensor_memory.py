@@ -9,16 +9,15 @@ Generation Instructions", and the code that ptxas generates for sm_100a.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.machine_protocol import MemoryMachine
-from memsim.isa.mbarrier import MbarrierLanes, Reader, run_on_mbarrier, synchronizes
+from memsim.isa.mbarrier import MbarrierLanes, run_on_mbarrier, synchronizes
 from memsim.isa.memory_access import Run
 from memsim.isa.op import Effect, Form, Trait
 from memsim.isa.program import Op
+from memsim.isa.readers import IntReader
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 
@@ -41,7 +40,7 @@ def _loaded(form: Form) -> str:
 @executes("UTCATOMSWS", "U? <- V?", None, effect=Effect.MEMORY, traits=_ALLOCATES)
 @executes("UTCATOMSWS.FIND_AND_SET", "P U <- V", "ALIGN", effect=Effect.MEMORY, traits=_ALLOCATES)
 @executes(PRODUCTS, "<- SSS?S?S?S?P?P?", None, effect=Effect.MEMORY)
-def use_tensor_memory(form: BoundForm, *_: Any) -> Run:
+def use_tensor_memory(form: BoundForm, *_: object) -> Run:
     """Whatever it is, nothing of it is known but that an allocation succeeds."""
     succeeds = "FIND_AND_SET" in form.given
 
@@ -64,7 +63,7 @@ def return_columns(form: BoundForm, _: int) -> Run:
 
 
 @synchronizes("UTCBAR", "<- a V?")
-def commit(form: BoundForm, place: Reader, _: object = None) -> Run:
+def commit(form: BoundForm, place: IntReader, _: object = None) -> Run:
     """`tcgen05.commit`: a warp arrives once, however many of its lanes are active."""
 
     def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:

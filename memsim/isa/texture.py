@@ -9,9 +9,9 @@ mipmaps here. Source: docs/model.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from memsim.isa.memory_access import Run, consecutive_slots
 from memsim.isa.op import Form, Immediate, Operand, Register, Special, Unsupported, operand_of_kind, require
 from memsim.isa.program import Op
 from memsim.isa.texel_values import FAR, PARTS, fetch_texels, mirrored_texel, on_cube, position
+from memsim.state.partial import Value
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools
@@ -155,7 +156,7 @@ def _signature(form: Form) -> str:
 
 
 @executes("TEX TXD TLD4 TLD", _signature, None, steers=True, touches=TOUCHES)
-def build_fetch(form: BoundForm, *operands: Any) -> Run:
+def build_fetch(form: BoundForm, *_: object) -> Run:
     fetch = fetch_of([operand for operand in form.sources if operand is not None])
     handle = operand_of_kind(form.sources[-4], Register)
     require(form.results[0] is None and handle.slot is not None)
@@ -202,7 +203,7 @@ def build_fetch(form: BoundForm, *operands: Any) -> Run:
         if not data:
             return
         if not _fits(form.opcode, fetch.shape, texture):
-            values: list[Any] = [
+            values: list[Value] = [
                 Poison("a fetch of another kind of texture than its texture object's", op)
             ] * len(slots)
         elif not texture.as_documented and (doubtful or not has_measured_values(texture)):
@@ -222,7 +223,7 @@ class _At(NamedTuple):
     layer: np.ndarray | int = 0
 
 
-def _reader(form: BoundForm, fetch: Fetch) -> Any:
+def _reader(form: BoundForm, fetch: Fetch) -> Callable[[MemoryMachine, Texture], _At]:
     """Reads where the lanes fetch."""
     base, binder = operand_of_kind(form.sources[0], Register), form.binder
     operands: list[Operand] = [
@@ -305,7 +306,7 @@ def has_measured_values(texture: Texture) -> bool:
     return not texture.cube and (texture.filter == "point" or texture.dimensions < 3)
 
 
-def _values(op: Op, texture: Texture, at: _At, channels: Sequence[int], component: int | None) -> list[Any]:
+def _values(op: Op, texture: Texture, at: _At, channels: Sequence[int], component: int | None) -> list[Value]:
     """What the registers get: of lanes outside of linear memory zeros, and on an unknown border nothing."""
     if at.number is not None:
         touched = texels_of_numbers(texture, at.number)
@@ -318,7 +319,7 @@ def _values(op: Op, texture: Texture, at: _At, channels: Sequence[int], componen
     return [_channel(op, texture, found, known, channel) for channel in channels]
 
 
-def _channel(op: Op, texture: Texture, found: np.ndarray, known: np.ndarray, channel: int) -> Any:
+def _channel(op: Op, texture: Texture, found: np.ndarray, known: np.ndarray, channel: int) -> Value:
     """A channel of texels [..., channels]."""
     if not known.all():
         return Poison("a texel on the border, whose value is not given", op)
@@ -330,7 +331,9 @@ def _channel(op: Op, texture: Texture, found: np.ndarray, known: np.ndarray, cha
     return values if values.dtype == np.float32 else from_array(values.astype(np.int64))
 
 
-def _write(machine: MemoryMachine, op: Op, slots: list[int | None], values: list[Any], active: Mask) -> None:
+def _write(
+    machine: MemoryMachine, op: Op, slots: list[int | None], values: list[Value], active: Mask
+) -> None:
     for slot, value in zip(slots, values):
         if slot is not None:
             machine.write(slot, value, active)

@@ -39,6 +39,7 @@ from memsim.isa.op import Effect, Form, Register, Special, Unsupported, operand_
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.signature import descriptor_slot
+from memsim.state.partial import Value
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import to_bools
@@ -133,7 +134,7 @@ def build_group_product(form: BoundForm, *operands: Any) -> Run:
         machine.operands(op, width, active, partial(stretches, machine, active), commits)
         if active is False:
             return
-        values: tuple[Any, ...]
+        values: tuple[Value, ...]
         try:
             if isinstance(product, str):
                 raise Poisoned(Poison(product, op))
@@ -236,7 +237,7 @@ class Product:
         self.adds = adds or (lambda r: True)
         self.fragment = None if a is None else self._fragment(a)
 
-    def _fragment(self, operand: Any) -> Callable[[Any], Array]:
+    def _fragment(self, operand: object) -> Callable[[MemoryMachine], Array]:
         """A in registers: reads 16 x k numbers of each warp, float64 (rows, warps, 16, k)."""
         first = operand_of_kind(operand, Register)
         require(first.slot is not None and not first.part)
@@ -245,7 +246,7 @@ class Product:
         place = places(k, in_register, _ROWS)
         return lambda machine: matrix(read(machine.slots, machine), place, (_ROWS, k)) * sign
 
-    def of(self, machine: MemoryMachine, op: Op, active: Mask) -> tuple[Any, ...]:
+    def of(self, machine: MemoryMachine, op: Op, active: Mask) -> tuple[Value, ...]:
         """The registers of the result.
 
         Raises:

@@ -208,7 +208,7 @@ class Code:
             if predicates:
                 self.votes[op.index] = self.binder.predicate(predicates[-1])
             numbers = [operand for operand in op.form.operands if not isinstance(operand, Predicate)]
-            reads: Registers = [self.binder.word(operand) for operand in numbers[:2]]
+            reads: list[IntReader | None] = [self.binder.word(operand) for operand in numbers[:2]]
             first, second = (*reads, None, None)[:2]
             self.barrier_operands[op.index] = first or (lambda r: 0), second
             predicates = []

@@ -18,7 +18,7 @@ from memsim.state.registers import Sum, floats, from_array, ints, plus, to_array
 #: Lanes at one place from which on they are taken together.
 CROWD = 16
 #: A new element of the old one and up to two operands.
-Change = Callable[[Any, Any, Any], Any]
+Change = Callable[[np.ndarray, np.ndarray, Any], np.ndarray]
 
 UFUNC: dict[str, np.ufunc] = {
     "add": np.add,
