@@ -27,9 +27,9 @@ SCHEMA = 1
 #: Estimates that were made before anything was measured, which stay as they are, those made since, for an
 #: H100 and for an H200, and those of sizes that nobody had looked at, made before these were measured, which
 #: stay as well.
-FIRST, SINCE, SINCE_H200, UNSEEN, SECOND, THIRD = (
+FIRST, SINCE, SINCE_H200, UNSEEN, SECOND, THIRD, FOURTH = (
     Path(__file__).with_name(f"estimates{name}.json")
-    for name in ("", "_since", "_since_h200", "_unseen", "_second", "_third")
+    for name in ("", "_since", "_since_h200", "_unseen", "_second", "_third", "_fourth")
 )
 H100, H200 = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 TILES, CONFIGURATIONS = "tiles of sgemm", "configurations of Triton"

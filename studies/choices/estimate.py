@@ -1,8 +1,8 @@
 """Estimates all choices, without a GPU: `python -m studies.choices.estimate [KIND...]` adds those that are
 missing to estimates_since.json (triton, tiles), estimates_since_h200.json (triton_h200), and
-estimates_unseen.json and so on (unseen, second, third). It needs Triton for its kernels, in the version whose
-code was measured (3.6.0), and ptxas of CUDA 13.0 for tiles, which are estimated by all processors. If the
-model changes, begin with no such file.
+estimates_unseen.json and so on (unseen, second, third, fourth). It needs Triton for its kernels, in the
+version whose code was measured (3.6.0), and ptxas of CUDA 13.0 for tiles, which are estimated by all
+processors. If the model changes, begin with no such file.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from memsim.validate.device import now
 from studies.bench.recording import Size
 from studies.choices.choice import (
     CONFIGURATIONS,
+    FOURTH,
     H100,
     H200,
     SECOND,
@@ -46,6 +47,7 @@ KINDS = {
     "unseen": (UNSEEN, H200),
     "second": (SECOND, H200),
     "third": (THIRD, H200),
+    "fourth": (FOURTH, H200),
 }
 
 

@@ -11,6 +11,7 @@ from memsim.views.plain import table
 from studies.choices.choice import (
     CONFIGURATIONS,
     FIRST,
+    FOURTH,
     H100,
     H200,
     SECOND,
@@ -34,6 +35,7 @@ SHOWN = {
     UNSEEN: ("before, unseen sizes", H200),
     SECOND: ("before, again unseen sizes", H200),
     THIRD: ("before, unseen sizes of 30 November", H200),
+    FOURTH: ("before, unseen sizes of a fourth seed", H200),
 }
 #: By how much what is picked may take longer than the fastest.
 MARGINS = {TILES: 0.03, CONFIGURATIONS: 0.05}

@@ -1,5 +1,5 @@
 """Times all choices on this machine's GPU:
-`python -m studies.choices.record FOLDER [triton|tiles|unseen|second|third]`.
+`python -m studies.choices.record FOLDER [triton|tiles|unseen|second|third|fourth]`.
 
 It writes a file of that name there, which belong into traces/<gpu>/choices/. Tiles of
 `sgemm` are timed as `studies.bench` times kernels, twice, in one order and in the other. Kernels in Triton

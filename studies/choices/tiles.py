@@ -18,7 +18,7 @@ from studies.sizes import DISPATCHER, random_sizes
 
 #: Sizes that nobody had looked at when their tiles were estimated and then timed.
 UNSEEN_SIZES = {
-    name: random_sizes(seed, 35) for name, seed in (("unseen", 28), ("second", 29), ("third", 30))
+    name: random_sizes(seed, 35) for seed, name in enumerate(("unseen", "second", "third", "fourth"), 28)
 }
 
 #: What assembles as the driver did on the machine where tiles were timed.
