@@ -19,9 +19,6 @@ from memsim.time.resident_warps import TimedWarp
 
 #: Issues before anything is marked, and between two marks.
 FIRST, STRETCH = 12_000, 6_000
-#: Issues whose pace goes for the rest. With 100,000 the estimate of a product of 4096 (`tile_32x64x32`)
-#: moves by 7 % as any latency changes by a cycle or two, with 600,000 by less than 1 %.
-AVERAGED = 600_000
 #: Issues from which on no state is looked for that comes back exactly.
 IMPATIENT = 96_000
 #: Iterations of the slowest warp in a stretch, if it is not longer than so many issues, and those of each
@@ -106,9 +103,9 @@ class SteadyState:
     steady stretch, and how many iterations each group of warps made there.
     """
 
-    def __init__(self, op_of: np.ndarray, skips: bool = True, averaged: int = AVERAGED) -> None:
-        """op_of: the instruction of each number in a stream, int [numbers]. skips: whether it may. averaged:
-        issues whose pace goes for the rest.
+    def __init__(self, op_of: np.ndarray, averaged: int, skips: bool = True) -> None:
+        """op_of: the instruction of each number in a stream, int [numbers]. averaged: issues whose pace goes
+        for the rest. skips: whether it may.
         """
         self.op_of, self.skips, self.averaged = op_of, skips, averaged
         self.loops: dict[int, Loop] = {}

@@ -63,13 +63,13 @@ def test_what_is_left_after_enough_issues_is_counted_at_their_pace(blocks: int, 
     """The instructions exactly, the cycles nearly."""
     whole, part = (processor(CODE, [looped(300)] * 3, blocks, resident) for _ in range(2))
     assert run_to_end(whole, False, NEVER)
-    steady = SteadyState(np.arange(len(CODE)), skips=False)
+    steady = SteadyState(np.arange(len(CODE)), AVERAGED, skips=False)
     assert run_to_end(part, False, 1_000, steady) and steady.has_skipped
     assert part.issued == whole.issued
     assert [waits[0] for waits in part.waits] == [waits[0] for waits in whole.waits]
     assert part.cycles == pytest.approx(whole.cycles, rel=0.05)
     assert np.sum(part.waits) == pytest.approx(np.sum(whole.waits), rel=0.05)
-    enough = SteadyState(np.arange(len(CODE)), skips=False)
+    enough = SteadyState(np.arange(len(CODE)), AVERAGED, skips=False)
     again = processor(CODE, [looped(300)] * 3, blocks, resident)
     assert run_to_end(again, False, NEVER, enough) and not enough.has_skipped
     assert again.cycles == whole.cycles
@@ -106,7 +106,7 @@ def test_a_long_launch_that_never_repeats_is_near_the_whole_one() -> None:
     stream = [[*body * 600] for body in bodies]
 
     made = []
-    for steady in (SteadyState(np.arange(len(code)), averaged=AVERAGED), None):
+    for steady in (SteadyState(np.arange(len(code)), AVERAGED), None):
         made.append(processor(code, stream, 2, 2))
         assert run_to_end(made[-1], steady is not None, NEVER, steady)
         assert steady is None or steady.has_skipped
@@ -124,7 +124,7 @@ def test_many_waves_of_blocks_are_near_all_of_them() -> None:
     code = program({"pipe": "memory", "wavefronts": 13, "latency": 19, "result": 0}, {"waits": (0,)}, *stalls)
     stream = [[*[0, 1, *range(2, 2 + length)] * 4] for length in (11, 17, 23, 31, 37, 40)]
     short, whole = (processor(code, stream, 400, 3) for _ in range(2))
-    steady = SteadyState(np.arange(len(code)), averaged=AVERAGED)
+    steady = SteadyState(np.arange(len(code)), AVERAGED)
     assert run_to_end(short, True, NEVER, steady) and run_to_end(whole, False, NEVER)
     assert steady.has_skipped
     assert short.issued == whole.issued
@@ -140,7 +140,7 @@ def test_waves_whose_iterations_are_skipped_are_as_long_as_all_of_them() -> None
     code = program({"pipe": "memory", "wavefronts": 13, "latency": 19, "result": 0}, {"waits": (0,)}, *stalls)
     stream = [[*[0, 1, *range(2, 2 + length)] * 250] for length in (11, 17, 23, 31)]
     short, whole = (processor(code, stream, 40, 2) for _ in range(2))
-    steady = SteadyState(np.arange(len(code)), averaged=AVERAGED)
+    steady = SteadyState(np.arange(len(code)), AVERAGED)
     counts = {"_skip_iterations": 0, "_skip_blocks": 0}
     for name in counts:
         skip = getattr(steady, name)
@@ -165,7 +165,7 @@ def test_warps_of_a_block_go_over_as_many_iterations_and_a_pace_is_measured_once
     code = program({"pipe": "memory", "wavefronts": 13, "latency": 19, "result": 0}, *stalls, {"barrier": 0})
     stream = [[*[0, *range(1, 1 + length), 21] * 900] for length in (20, 20, 20)]
     made = processor(code, stream, 6, 2)
-    steady = SteadyState(np.arange(len(code)), averaged=AVERAGED)
+    steady = SteadyState(np.arange(len(code)), AVERAGED)
     seen: list[list[int]] = []
     skip = steady._skip_iterations
 
