@@ -19,7 +19,6 @@ from memsim.arch.units import WARP
 from memsim.isa.mbarrier import INITIALIZES
 from memsim.isa.op import UNIFORM, Effect, Flow
 from memsim.isa.program import GLOBAL, SHARED, Op, spaces_written
-from memsim.isa.warpgroup import PRODUCTS
 from memsim.job import Job
 from memsim.model.operations import operation
 from memsim.order.order_listener import OrderListener, Threads
@@ -179,10 +178,10 @@ def _registers_are_apart(job: Job, op: Op) -> bool:
     """
     kind = "WARPGROUP.ARRIVE" if op.form.name.startswith("WARPGROUP.ARRIVE") else "WARPGROUP.DEPBAR"
     is_fence = kind.endswith("ARRIVE")
-    products = [one for one in _ways(job, op, (kind,), is_fence) if one.form.opcode in PRODUCTS]
+    products = [one for one in _ways(job, op, (kind,), is_fence) if one.is_product]
     if not is_fence:  # those in flight may be older: all there are
-        products = [one for one in job.loaded.executable.program.ops if one.form.opcode in PRODUCTS]
-    others = [one for one in _ways(job, op, (kind,), not is_fence) if one.form.opcode not in PRODUCTS]
+        products = [one for one in job.loaded.executable.program.ops if one.is_product]
+    others = [one for one in _ways(job, op, (kind,), not is_fence) if not one.is_product]
     if is_fence and any(one.index == 0 for one in others):
         return False  # the first one of a warp is always needed
     if not is_fence and any(map(_tells, others)):

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from memsim.interpreter.lowered_op import LoweredOp, NotLowered, OfThreads, array_of
+from memsim.interpreter.lowered_op import Lowered, LoweredOp, NotLowered, OfThreads, array_of
 from memsim.interpreter.memory_operations import UPDATES
 from memsim.interpreter.traced import Traced, TracedOrNumber
 from memsim.interpreter.vector_operations import ZERO, Place, RegisterPlace, VectorOperation, constant
-from memsim.isa.matrix import GROUP, KEPT, MEMBER, FragmentLayout, as_words, registers
+from memsim.isa.control import barrier_result, move_barrier, move_to_barrier
+from memsim.isa.lanes import elect, match, reduction, shuffle, shuffle_mode, to_uniform, vote
+from memsim.isa.matrix import (
+    GROUP,
+    MEMBER,
+    FragmentLayout,
+    as_words,
+    build_product,
+    build_transpose,
+    registers,
+)
+from memsim.isa.memory import query_space
 from memsim.isa.memory_access import consecutive_slots
+from memsim.isa.moves import special_register
 from memsim.isa.number_formats import fields, pack_fields, without_low_bits
-from memsim.isa.op import Barrier, Predicate, Register, Special, operand_of_kind
+from memsim.isa.op import UNIFORM, Barrier, Predicate, Register, Special, operand_of_kind
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT
 from memsim.state.registers import to_array
 
 #: Special registers that are clocks, by the beginning of their names.
 CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 AXES = {"X": 0, "Y": 1, "Z": 2}
-
-
-def lower_lanes(one: LoweredOp) -> None:
-    """The operations of an instruction whose results depend on other lanes.
-
-    Raises:
-        NotLowered: there are none.
-    """
-    lower = _LOWERED.get(one.op.form.opcode)
-    if lower is None:
-        raise one.refuse()
-    lower(one)
 
 
 def _special(one: LoweredOp) -> None:
@@ -52,11 +52,11 @@ def _special(one: LoweredOp) -> None:
         found = [one.emit("block", n=AXES[axis])]
     else:
         found = [one.emit("thread", n=OfThreads(name))]
-    one.write_places([*found, ZERO][: len(one.targets)], of_warps=one.op.form.opcode.endswith("UR"))
+    one.write_places([*found, ZERO][: len(one.targets)], of_warps=(one.targets[0] or 0) >= UNIFORM)
 
 
 def _shuffle(one: LoweredOp) -> None:
-    mode = ("IDX", "UP", "DOWN", "BFLY").index(one.modifiers[0])
+    mode = ("IDX", "UP", "DOWN", "BFLY").index(shuffle_mode(one.op.form))
     places = [one.word(source) for source in one.sources]
     one.write_places([one.emit(name, *places, k=mode) for name in ("shuffle_valid", "shuffle")])
 
@@ -131,8 +131,8 @@ _B, _C, _D, _COLUMNS = 512, 768, 896, 8
 
 
 def lower_product(one: LoweredOp) -> None:
-    """`HMMA IMMA DMMA`."""
-    layout, form = FragmentLayout(one.op.form), one.op.form
+    """A product of matrices in registers."""
+    layout = FragmentLayout(one.op.form)
     (row_a, k_a), (column_b, k_b), (row, column) = layout.place_a, layout.place_b, layout.place_c
     a, b, c = row_a * layout.k + k_a, _B + k_b * _COLUMNS + column_b, _C + row * _COLUMNS + column
     for source, places, name in zip(one.sources, (a, b, c), (layout.a, layout.b, layout.result)):
@@ -140,14 +140,13 @@ def lower_product(one: LoweredOp) -> None:
         slots = consecutive_slots(register, registers(places.shape[1], name))
         for at, number in enumerate(_numbers(one, slots, name)):
             _scatter(one, _double(number), places[:, at])
-    kept = KEPT if form.opcode == "HMMA" else 0
-    one.operations.append(VectorOperation("product", c=kept, k=layout.k, n=layout.rows))
+    one.operations.append(VectorOperation("product", c=layout.kept, k=layout.k, n=layout.rows))
     found = [_gathered(one, where, np.float64) for where in (c + (_D - _C)).T]
     one.write_values(as_words([layout.finished(number) for number in found], layout.result))
 
 
 def lower_transpose(one: LoweredOp) -> None:
-    """`MOVM`."""
+    """A matrix that is transposed."""
     word = one.binder.word(operand_of_kind(one.sources[0], Register))(one.registers)
     for half, number in enumerate(fields(word, False, 16)):
         _scatter(one, number, GROUP * 8 + 2 * MEMBER + half)
@@ -185,11 +184,17 @@ def _gathered(one: LoweredOp, where: np.ndarray, dtype: type) -> Any:
     return one.computed(one.emit("gather", n=where.astype(np.int32)), np.dtype(dtype))
 
 
-_LOWERED: dict[str, Callable[[LoweredOp], None]] = {
-    **dict.fromkeys(("S2R", "S2UR", "CS2R", "CS2UR"), _special),
-    **dict.fromkeys(("VOTE", "VOTEU"), _vote),
-    **dict.fromkeys(("REDUX", "CREDUX"), _reduction),
-    **{"SHFL": _shuffle, "MATCH": _match, "R2UR": _to_uniform, "ELECT": _elect},
-    **dict.fromkeys(("HMMA", "IMMA", "DMMA"), lower_product),
-    **{"MOVM": lower_transpose, "BMOV": _barrier_register, "B2R": _barrier_result, "QSPC": _space_of_address},
+OF_LANES: Lowered = {
+    special_register: _special,
+    shuffle: _shuffle,
+    vote: _vote,
+    match: _match,
+    reduction: _reduction,
+    to_uniform: _to_uniform,
+    elect: _elect,
+    build_product: lower_product,
+    build_transpose: lower_transpose,
+    **dict.fromkeys((move_barrier, move_to_barrier), _barrier_register),
+    barrier_result: _barrier_result,
+    query_space: _space_of_address,
 }

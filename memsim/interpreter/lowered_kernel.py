@@ -15,9 +15,9 @@ import numpy as np
 
 from memsim.interpreter.alike_instructions import representative_of, with_registers
 from memsim.interpreter.control_operations import lower_control
-from memsim.interpreter.lane_operations import lower_lanes
+from memsim.interpreter.lane_operations import OF_LANES
 from memsim.interpreter.lowered_op import Goto, LoweredOp, NotLowered, OfThreads
-from memsim.interpreter.memory_operations import AccessShape, lower_memory
+from memsim.interpreter.memory_operations import OF_MEMORY, AccessShape
 from memsim.interpreter.traced import NotTraced
 from memsim.interpreter.vector_operations import (
     SCRATCH,
@@ -27,6 +27,7 @@ from memsim.interpreter.vector_operations import (
     ScratchPlace,
     VectorOperation,
 )
+from memsim.isa.lanes import shuffle
 from memsim.isa.op import Effect, Unsupported, slots_of
 from memsim.isa.program import Op
 from memsim.isa.readers import Answers, Binder
@@ -79,10 +80,18 @@ def _lower_values(one: LoweredOp) -> None:
     one.write_values(one.op.meaning.bind(one.binder)(one.registers))
 
 
+def _lower_by_builder(one: LoweredOp) -> None:
+    lower = _BY_BUILDER.get(one.op.builder)
+    if lower is None:
+        raise one.refuse()
+    lower(one)
+
+
+_BY_BUILDER = {**OF_LANES, **OF_MEMORY}
 _LOWERED: dict[Effect, Callable[[LoweredOp], None]] = {
     Effect.ALU: _lower_values,
-    Effect.LANES: lower_lanes,
-    Effect.MEMORY: lower_memory,
+    Effect.LANES: _lower_by_builder,
+    Effect.MEMORY: _lower_by_builder,
 }
 
 
@@ -220,7 +229,7 @@ class LoweredKernel:
         """Slots that may be read where nothing was written: by a lane, or of another one."""
         found = self.code.live(0)
         for op in self.code.program.ops:
-            if op.form.opcode == "SHFL":
+            if op.builder is shuffle:
                 found |= op.reads
         return found
 

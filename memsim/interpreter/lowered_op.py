@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from memsim.interpreter.traced import NotTraced, Traced, TracedOrNumber, TracedRegisters
 from memsim.interpreter.vector_code import VectorCode
 from memsim.interpreter.vector_operations import ZERO, Place, RegisterPlace, VectorOperation
+from memsim.isa.definitions import Builder
 from memsim.isa.op import Operand, Predicate
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder, Registers
@@ -123,6 +124,10 @@ class LoweredOp(VectorCode):
         if isinstance(value, Traced) and value.dtype.kind == "f" and value.dtype.itemsize != 4:
             raise NotTraced(f"a register of {value.dtype}")
         return self.low(value)
+
+
+#: What adds the operations of instructions, by what makes these executable.
+Lowered = Mapping[Builder | None, Callable[[LoweredOp], None]]
 
 
 def _there(operand: Operand | None) -> Operand:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from memsim.interpreter.lowered_op import LoweredOp, NotLowered
+from memsim.interpreter.lowered_op import Lowered, LoweredOp, NotLowered
 from memsim.interpreter.traced import Traced
 from memsim.interpreter.vector_operations import Place, constant
-from memsim.isa.atomics import atomic_shape, change_of
-from memsim.isa.memory_access import SPACES, address_of, consecutive_slots, register_count, shape_of
+from memsim.isa.asynchronous import build_copy, commit_copies, fence_proxies, wait_for_copies
+from memsim.isa.atomics import atomic_shape, build_atomic, change_of
+from memsim.isa.memory import (
+    build_load,
+    build_store,
+    indexed_constant,
+    load_matrix,
+    matrix_count,
+    store_matrix,
+)
+from memsim.isa.memory_access import address_of, consecutive_slots, register_count, shape_of
 from memsim.isa.op import Constant, Operand, Register, operand_of_kind
-from memsim.isa.signature import is_indexed
 
 
 @dataclass(frozen=True)
@@ -43,23 +50,6 @@ _FLUSHED = 6
 _HALVES = {"f16": 7, "bf16": 8}
 #: Operands of atomics that are no register: zero, and one.
 NOTHING, ONE = -1, -2
-#: Of `cp.async` and proxies: copies are done when they are issued.
-_ORDER_ONLY = ("LDGDEPBAR", "FENCE")
-
-
-def lower_memory(one: LoweredOp) -> None:
-    """The operations of an instruction that accesses memory.
-
-    Raises:
-        NotLowered: there are none.
-    """
-    opcode = one.op.form.opcode
-    if opcode in _ORDER_ONLY or one.op.name.startswith("DEPBAR.LE"):
-        return
-    lower = _LOWERED.get(opcode)
-    if lower is None:
-        raise one.refuse()
-    lower(one)
 
 
 def _address(one: LoweredOp) -> Place:
@@ -68,38 +58,37 @@ def _address(one: LoweredOp) -> Place:
     return one.address(operand, token.kind != "A")
 
 
+def _space(one: LoweredOp) -> str:
+    ((_, space),) = one.op.touches
+    return space
+
+
 def _slots(operand: Operand | None, count: int) -> tuple[int | None, ...]:
     return tuple(consecutive_slots(operand_of_kind(operand, Register), count))
 
 
 def _load(one: LoweredOp) -> None:
-    form = one.op.form
-    element, count, _ = shape_of(form)
+    element, count, _ = shape_of(one.op.form)
     if one.results[0] is not None:  # a predicate that no known kernel has
         raise one.refuse()
     kind = np.dtype(element)
     signed = kind.kind == "i" and kind.itemsize < 4
     slots = _slots(one.results[1], count)
-    shape = AccessShape(SPACES[form.opcode[2:]], kind.itemsize, count, signed, slots)
+    shape = AccessShape(_space(one), kind.itemsize, count, signed, slots)
     one.add("load", None, _address(one), n=shape)
 
 
 def _store(one: LoweredOp) -> None:
-    form = one.op.form
-    element, count, _ = shape_of(form)
+    element, count, _ = shape_of(one.op.form)
     slots = _slots(one.sources[1], count)
-    shape = AccessShape(SPACES[form.opcode[2:]], np.dtype(element).itemsize, count, registers=slots)
+    shape = AccessShape(_space(one), np.dtype(element).itemsize, count, registers=slots)
     one.add("store", None, _address(one), n=shape)
 
 
 def _constant(one: LoweredOp) -> None:
-    form = one.op.form
-    source = next(operand for operand in form.operands if isinstance(operand, Constant))
-    if not is_indexed(source):
-        one.write_values(one.op.meaning.bind(one.binder)(one.registers))
-        return
+    source = operand_of_kind(one.sources[0], Constant)
     assert source.register is not None
-    element, count, _ = shape_of(form)
+    element, count, _ = shape_of(one.op.form)
     kind = np.dtype(element)
     index = one.traced(one.binder.word(source.register)) + source.offset
     place = one.long(index.astype(np.uint32) if isinstance(index, Traced) else index)
@@ -122,8 +111,7 @@ def _copy(one: LoweredOp) -> None:
 
 
 def _matrices(one: LoweredOp) -> None:
-    loads = one.op.form.opcode == "LDSM"
-    count = next((int(name) for name in one.modifiers if name in ("2", "4")), 1)
+    loads, count = one.op.builder is load_matrix, matrix_count(one.op.form)
     slots = _slots(one.results[0] if loads else one.sources[1], count)
     transposed = int("MT88" in one.modifiers)
     shape = AccessShape("shared", 16, count, registers=slots, operation=transposed)
@@ -152,15 +140,13 @@ def _atomic(one: LoweredOp) -> None:
     operands = (
         (ONE,) if counts_up else tuple(_operand(source) for source in one.sources[1:3] if source is not None)
     )
-    space = SPACES[form.opcode.removeprefix("ATOM").removeprefix("RED")]
-    space = "global" if form.opcode == "RED" else space
     number, size = UPDATES.index(operation), 4 * shape.registers // parts
     place = _address(one)
     for part in range(parts):
         at = one.emit("add_W", place, constant(size * part, 8)) if part else place
         own = tuple(slot if slot < 0 else slot + part for slot in operands)
         count = 1 if part else parts  # all are aligned as one
-        access = AccessShape(space, size, count, spins, written, number, kind, answer, own)
+        access = AccessShape(_space(one), size, count, spins, written, number, kind, answer, own)
         one.add("atomic", None, at, n=access)
 
 
@@ -170,11 +156,16 @@ def _operand(source: Operand | None) -> int:
     return NOTHING if source.slot is None else source.slot
 
 
-_LOWERED: dict[str, Callable[[LoweredOp], None]] = {
-    **dict.fromkeys(("LDG", "LDS", "LDL", "LD"), _load),
-    **dict.fromkeys(("STG", "STS", "STL", "ST"), _store),
-    **dict.fromkeys(("LDC", "LDCU", "ULDC"), _constant),
-    **dict.fromkeys(("LDSM", "STSM"), _matrices),
-    **dict.fromkeys(("ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDS"), _atomic),
-    "LDGSTS": _copy,
+def _nothing(one: LoweredOp) -> None:
+    """Copies are done when they are issued."""
+
+
+OF_MEMORY: Lowered = {
+    build_load: _load,
+    build_store: _store,
+    indexed_constant: _constant,
+    **dict.fromkeys((load_matrix, store_matrix), _matrices),
+    build_atomic: _atomic,
+    build_copy: _copy,
+    **dict.fromkeys((commit_copies, wait_for_copies, fence_proxies), _nothing),
 }

@@ -10,11 +10,9 @@ import numpy as np
 from memsim.interpreter.lane_operations import CLOCKS
 from memsim.isa.atomics import atomic_shape
 from memsim.isa.op import Trait
-from memsim.isa.program import GLOBAL, Op, spaces_read
+from memsim.isa.program import GLOBAL, Op, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 
-#: Atomics that blocks see of each other.
-UPDATES = frozenset(("ATOM", "ATOMG", "RED", "REDG"))
 #: Those with the same result in any order, on integers.
 COMMUTING = frozenset(("add", "min", "max", "and", "or", "xor"))
 
@@ -31,7 +29,7 @@ def sees_order(kernel: ControlGraph) -> bool:
     observes = (Trait.OBSERVES in op.traits and GLOBAL in spaces_read(op) for op in ops)
     if any(Trait.FENCES in op.traits for op in ops) or any(observes) or reads_clock(ops):
         return True
-    updates = {_commuting(op) for op in ops if op.form.opcode in UPDATES}
+    updates = {_commuting(op) for op in ops if op.is_atomic and GLOBAL in spaces_written(op)}
     return None in updates or len(updates) > 1
 
 

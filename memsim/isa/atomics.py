@@ -84,6 +84,16 @@ def atomic_shape(form: Form) -> tuple[str, AtomicOperand]:
     return operation, shape
 
 
+def atomic_size(form: Form) -> int:
+    """Bytes that are updated as one: an element, or all of a word of 128 bits.
+
+    Raises:
+        Unsupported: an unknown modifier.
+    """
+    _, shape = atomic_shape(form)
+    return 16 if shape is _KINDS["128"] else np.dtype(shape.element).itemsize
+
+
 def flushing_sum(old: Array, b: Array, c: object) -> Array:
     """A float32 sum with subnormal inputs and results flushed to zero."""
     return flush_singles(flush_singles(old) + flush_singles(b))

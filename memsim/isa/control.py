@@ -72,7 +72,10 @@ control("KILL JMP JMX JMXU BRXU RTT SETLMEMBASE SETCTAID", Flow.UNKNOWN)
 
 # Memory order, caches, time and power: no value, address or branch depends on them here. Only opcodes in this
 # list are silent; tests/isa/test_silent.py checks it against NVIDIA's table.
-define("NOP PMTRIG PREEXIT ACQBULK SETMAXREG WARPGROUP WARPGROUPSET", "<-", None, effect=Effect.NONE)
+define("PMTRIG PREEXIT SETMAXREG WARPGROUPSET", "<-", None, effect=Effect.NONE)
+define("NOP", "<-", None, effect=Effect.NONE, traits={"": Trait.IDLES})
+define("ACQBULK", "<-", None, effect=Effect.NONE, traits={"": Trait.WAITS_FOR_LAUNCH})
+define("WARPGROUP", "<-", None, effect=Effect.NONE, traits={"ARRIVE": Trait.BEGINS_PRODUCTS})
 define("FENCE ERRBAR CGAERRBAR", "<-", None, effect=Effect.NONE)
 define("MEMBAR", "<-", None, effect=Effect.NONE, traits=dict.fromkeys(("GPU", "SYS", "VC"), Trait.FENCES))
 define("CCTLL CCTLT UTMACCTL UTMAPF UBLKPF", "<-", None, effect=Effect.NONE)

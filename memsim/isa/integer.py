@@ -121,7 +121,7 @@ def sum_of_pieces(form: BoundForm, *operands: Operand) -> Compute:
 
 
 @executes(
-    "IMAD UIMAD", "W <- WWW", "MOV U32 SHL IADD X", traits=dict.fromkeys(("MOV", "SHL"), Trait.MOVES_BITS)
+    "IMAD UIMAD", "W <- WWW", "MOV U32 SHL IADD X", traits={"MOV": Trait.MOVES, "SHL": Trait.MOVES_BITS}
 )
 def multiply_add(form: BoundForm, x: IntReader, y: IntReader, z: IntReader) -> Compute:
     a, b, _ = form.sources

@@ -14,7 +14,7 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm, Compute, Results, executes
 from memsim.isa.machine_protocol import Warps
-from memsim.isa.op import Effect, Predicate, Register, Trait, require
+from memsim.isa.op import Effect, Form, Predicate, Register, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.state.partial import Partial, Value, known_in, merge_lanes
 from memsim.state.parts import EVERY_LANE, NO_LANE, Part
@@ -58,10 +58,15 @@ def mask_word(bits: np.ndarray) -> np.ndarray:
 # --- shuffles -------------------------------------------------------------------------------
 
 
+def shuffle_mode(form: Form) -> str:
+    """`IDX`, `UP`, `DOWN` or `BFLY`."""
+    return form.modifiers[0]
+
+
 @executes("SHFL.IDX SHFL.UP SHFL.DOWN SHFL.BFLY", "PW <- RWW", effect=Effect.LANES, traits={"": Trait.PASSES})
 def shuffle(form: BoundForm, value: Register, by: IntReader, clamp: IntReader) -> Compute:
     """Whether a lane reads from its segment, and what."""
-    (mode,), slot, name = form.modifiers, value.slot, form.name
+    mode, slot, name = shuffle_mode(form), value.slot, form.name
 
     def compute(r: Registers, warps: Warps) -> Results:
         distance, limits = fit(by(r), 32), fit(clamp(r), 32)

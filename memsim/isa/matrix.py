@@ -48,6 +48,8 @@ _NONE = -10000
 class FragmentLayout:
     """The fragments of an instruction: types, positions, and registers of A, B and C.
 
+    kept: bits of a term behind the first one of the largest exponent; 0 if it is not cut.
+
     Raises:
         Unsupported: an unsupported shape or type.
     """
@@ -58,6 +60,7 @@ class FragmentLayout:
         self.rows, self.k = _SHAPES[form.opcode][shape]
         self.saturates = "SAT" in types
         types = [name for name in types if name != "SAT"]
+        self.kept = KEPT if form.opcode == "HMMA" else 0
         if form.opcode == "HMMA":
             require(1 <= len(types) <= 2 and types[0] in ("F16", "F32"))
             self.result, self.a = types[0], types[1] if len(types) > 1 else "F16"

@@ -221,7 +221,8 @@ for _name, _touches in INDEXED.items():
 # --- matrices --------------------------------------------------------------------------------
 
 
-def _matrix_count(form: Form) -> int:
+def matrix_count(form: Form) -> int:
+    """How many matrices are loaded or stored at once."""
     return next((int(name) for name in form.modifiers if name in ("2", "4")), 1)
 
 
@@ -250,10 +251,10 @@ _MATRIX_SHAPES = "16 M88 MT88 2 4"
 
 
 @executes(
-    "LDSM", lambda form: f"R{_matrix_count(form)} <- a", _MATRIX_SHAPES, touches=(("ldmatrix", "shared"),)
+    "LDSM", lambda form: f"R{matrix_count(form)} <- a", _MATRIX_SHAPES, touches=(("ldmatrix", "shared"),)
 )
 def load_matrix(form: BoundForm, read: IntReader) -> Run:
-    count, transposed = _matrix_count(form), "MT88" in form.given
+    count, transposed = matrix_count(form), "MT88" in form.given
     slots = consecutive_slots(operand_of_kind(form.results[0], Register), count)
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
@@ -278,10 +279,10 @@ def load_matrix(form: BoundForm, read: IntReader) -> Run:
 
 
 @executes(
-    "STSM", lambda form: f"<- a R{_matrix_count(form)}", _MATRIX_SHAPES, touches=(("stmatrix", "shared"),)
+    "STSM", lambda form: f"<- a R{matrix_count(form)}", _MATRIX_SHAPES, touches=(("stmatrix", "shared"),)
 )
 def store_matrix(form: BoundForm, read: IntReader, source: Register) -> Run:
-    count, transposed = _matrix_count(form), "MT88" in form.given
+    count, transposed = matrix_count(form), "MT88" in form.given
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
         for matrix in range(count):

@@ -56,6 +56,8 @@ _ELEMENTS: dict[str, tuple[type, int]] = {
     "128": (np.int32, 4),
     "32": (np.int32, 1),
 }
+#: Memory orders by which accesses are strong (PTX ISA, Memory Consistency Model).
+_STRONG = frozenset(("STRONG", "RELAXED", "ACQUIRE", "RELEASE", "MMIO"))
 SPACES = {"G": "global", "S": "shared", "L": "local", "": "generic"}
 #: Spaces that an unknown generic address may refer to.
 GENERIC = ("global", "shared", "local")
@@ -105,6 +107,16 @@ def unknown_results(slots: Sequence[int | None]) -> Forget:
                 machine.write(slot, poison, active)
 
     return forget
+
+
+def is_strong(form: Form) -> bool:
+    """Does it name a memory order by which it is a strong access?"""
+    return not _STRONG.isdisjoint(form.modifiers)
+
+
+def is_of_block(form: Form) -> bool:
+    """Is a strong access so for threads of its block only (PTX ISA, Scope)?"""
+    return not {"SM", "CTA"}.isdisjoint(form.modifiers)
 
 
 def address_of(form: Form) -> tuple[int, Address]:

@@ -158,7 +158,7 @@ def _slots(operand: Operand | None, words: int) -> list[int]:
     return [] if slot is None else [slot + word for word in range(words)]
 
 
-@executes("MOV UMOV", "W <- W", "U32", traits={"": Trait.MOVES_BITS})
+@executes("MOV UMOV", "W <- W", "U32", traits={"": Trait.MOVES})
 def move(form: BoundForm, read: IntReader) -> Compute:
     (source,) = form.sources
     if (

@@ -41,6 +41,7 @@ class Trait(Enum):
     PASSES = "passes"  # a word from lane to lane
     PICKS_BYTES = "picks bytes"  # of two words
     BY_PATTERN = "by pattern"  # ... a modifier's four, of which the selector names one
+    MOVES = "moves"  # a word, its last operand
     MOVES_BITS = "moves bits"  # or combines them, each with one of another word
     APPROXIMATES = "approximates"  # a function of a float, in its last bits as the chip does
     RECIPROCAL = "reciprocal"  # ... this one, of float32
@@ -67,6 +68,9 @@ class Trait(Enum):
     READS_MAP = "reads map"  # a tensor map, at its last address
     FENCES = "fences"  # what a thread accesses before it, from what it accesses behind it, for other blocks
     REFRESHES = "refreshes"  # what a thread loads behind it is no older than what it has seen
+    WAITS_FOR_LAUNCH = "waits for launch"  # until the launch before has ended
+    BEGINS_PRODUCTS = "begins products"  # of a warpgroup, behind what its warps did to their registers
+    IDLES = "idles"
     RELATIVE = "relative"  # a call of an address relative to the kernel's
     ABSOLUTE = "absolute"  # a call of, or return to, an address of 64 bits
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from memsim.argument_types.argument import Parameter as Parameter
 from memsim.instruction import Instruction
-from memsim.isa.definitions import Meaning, Touches
+from memsim.isa.definitions import Builder, Meaning, Touches
 from memsim.isa.op import BARRIER, PREDICATE, SLOTS, Effect, Flow, Form, Predicate, Trait
 
 
@@ -65,6 +65,31 @@ class Op(Instruction):
         """(access, state space) of each access that it makes."""
         return self.meaning.definition.touches
 
+    @property
+    def accesses(self) -> frozenset[str]:
+        """The kinds of access that it makes."""
+        return frozenset(access for access, _ in self.touches)
+
+    @property
+    def is_atomic(self) -> bool:
+        """Does it read, modify and write memory at once?"""
+        return not UPDATES.isdisjoint(self.accesses)
+
+    @property
+    def is_bulk(self) -> bool:
+        """Does TMA perform its accesses?"""
+        return any("bulk" in access for access in self.accesses)
+
+    @property
+    def is_product(self) -> bool:
+        """Is it a product of matrices by a warpgroup?"""
+        return "wgmma" in self.accesses
+
+    @property
+    def builder(self) -> Builder | None:
+        """What makes it executable, by which alike instructions are known; None if nothing does."""
+        return self.meaning.definition.build
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -87,6 +112,8 @@ class Program:
 
 SHARED, GLOBAL, LOCAL = "shared", "global", "local"
 ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
+#: Accesses by atomics.
+UPDATES = frozenset(("atomic", "reduction", "async_reduction"))
 #: Accesses that only read, and that only write.
 ONLY_READ = frozenset(("load", "ldmatrix", "wgmma", "bulk_load", "bulk_multicast", "surface_load"))
 ONLY_WRITE = frozenset(

@@ -51,8 +51,6 @@ _NAMED = ("BF16", "TF32", "E4M3", "E5M2", "S8", "U8")
 _KNOWN = {"F32", "F16", "SAT", *_NAMED}
 #: Exponents of their subnormal numbers.
 _LEAST = {"F16": -14, "E4M3": -6, "E5M2": -14, "BF16": -126, "TF32": -126, "F32": -126}
-#: Their opcodes.
-PRODUCTS = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
 #: Rows of a warp, out of 64.
 _ROWS = 16
 #: Bytes that lie side by side in every layout of a matrix.

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from memsim.arch.units import WORD
-from memsim.isa.atomics import atomic_shape
+from memsim.isa.atomics import atomic_size
 from memsim.isa.memory_access import bytes_of_piece, register_count
 from memsim.isa.op import Unsupported
 from memsim.isa.program import Op
@@ -30,14 +28,13 @@ class Sizes(NamedTuple):
 
 def sizes_of(op: Op) -> Sizes:
     """Of a lane's load, store or atomic."""
-    if op.form.opcode.startswith(("ATOM", "RED")):
+    if op.is_atomic:
         try:
-            _, shape = atomic_shape(op.form)
+            size = atomic_size(op.form)
         except Unsupported:
-            return Sizes(0, 0)
-        size = np.dtype(shape.element).itemsize
-        return Sizes(*[16 if "128" in op.form.modifiers else size] * 2)
-    if op.form.opcode.startswith(("LD", "ST")):
+            size = 0
+        return Sizes(size, size)
+    if op.accesses in ({"load"}, {"store"}):
         most = bytes_of_piece(op.form) * register_count(op.form)
         return Sizes(min(most, WORD), most)
     return Sizes(0, 0)

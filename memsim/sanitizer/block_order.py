@@ -237,8 +237,8 @@ class BlockOrderListener(OrderListener):
     """Of a launch. is_partial: not all is known that orders accesses."""
 
     def __init__(self, program: Program, launch: Launch) -> None:
-        self._is_copy = np.array([op.form.opcode.startswith("U") for op in program.ops], np.bool_)
-        ops = [op for op in program.ops if op.form.opcode != "NOP"]
+        self._is_copy = np.array([op.is_bulk for op in program.ops], np.bool_)
+        ops = [op for op in program.ops if Trait.IDLES not in op.traits]
         #: What is known of the instruction before each.
         self._before = {op.index: before.traits for before, op in pairwise(ops)}
         agents = COPIES + launch.warps if self._is_copy.any() else launch.warps

@@ -8,18 +8,16 @@ from typing import Any
 
 from memsim.access import Site
 from memsim.arch.units import WARP, WORD
-from memsim.isa.mbarrier import INITIALIZES
-from memsim.isa.memory_access import bytes_of_piece, register_count
+from memsim.isa.mbarrier import exchange
+from memsim.isa.memory_access import bytes_of_piece, is_of_block, is_strong, register_count
 from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, Trait
-from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
-from memsim.isa.warpgroup import PRODUCTS
+from memsim.isa.program import GLOBAL, LOCAL, SHARED, UPDATES, Op, Program
 from memsim.names.demangle import short_name
 from memsim.sanitizer.access_sizes import are_mixed, sizes_of
 from memsim.sanitizer.block_lifetimes import Outside
 from memsim.sanitizer.doubts import StoredConstants, StoredValues, StorePair, may_be_unused
 from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_cells import GlobalPair
-from memsim.sanitizer.global_races import STRONG, is_of_block
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
 from memsim.sanitizer.lane_masks import AbsentLanes
 from memsim.sanitizer.launch_before import TooEarly
@@ -34,23 +32,15 @@ from memsim.source.text import code_line
 from memsim.source.values import ArrayShape, array_shape
 from memsim.state.address_spaces import SpaceLayout
 
-#: What an access does, by how its opcode begins.
+#: What accesses of a kind do.
 DOES = {
-    "UBLKCP": "copies",
-    "UTMALDG": "copies to",
-    "UTMASTG": "copies from",
-    **dict.fromkeys(("ATOM", "RED", "UBLKRED", "UTMAREDG"), "updates"),
-    "LDGSTS": "copies to",
-    INITIALIZES: "initializes",
-    "SYNCS": "uses",
-    **dict.fromkeys(PRODUCTS, "multiplies"),
-    "LD": "loads",
-    "ST": "stores",
+    **dict.fromkeys(("load", "ldmatrix"), "loads"),
+    **dict.fromkeys(("store", "stmatrix", "async_store"), "stores"),
+    **dict.fromkeys((*UPDATES, "bulk_reduction", "cluster_bulk_reduction"), "updates"),
+    **dict.fromkeys(("bulk_load", "bulk_multicast"), "copies from"),
+    **dict.fromkeys(("bulk_store", "cluster_bulk_store", "cp_async"), "copies to"),
+    "wgmma": "multiplies",
 }
-#: The same in global memory, where it differs.
-IN_GLOBAL = {"UTMALDG": "copies from", "UTMASTG": "copies to"}
-#: What stores the registers of its own thread at once.
-STORES = ("ST", "STG", "STS")
 #: Copies that complete at an mbarrier.
 PHASED = (("bulk_store", SHARED), ("cluster_bulk_store", SHARED))
 
@@ -80,7 +70,7 @@ class Description:
         width = min(_width(op) for op, *_ in accesses)
         kind, doubt = "nothing orders the two accesses", ""
         if pair.unfenced:
-            by = "a product by wgmma" if accesses[1][0].form.opcode in PRODUCTS else "a copy by TMA"
+            by = "a product by wgmma" if accesses[1][0].is_product else "a copy by TMA"
             kind = f"{by} is not ordered with an access by the generic proxy"
         if pair.together:
             kind = f"lanes store {self._different(pair)}to one place at once"
@@ -161,7 +151,7 @@ class Description:
     def stores(self, pair: Pair | GlobalPair) -> StorePair | None:
         """Two stores whose values matter; None if these are known, or one of both is no store."""
         both = self.ops[pair.earlier], self.ops[pair.later]
-        if any(op.form.opcode not in STORES for op in both) or self.constants.are_same(*both):
+        if any(op.accesses != {"store"} for op in both) or self.constants.are_same(*both):
             return None
         return StorePair(pair.earlier, pair.later, pair.together)
 
@@ -359,13 +349,13 @@ class Description:
         if pair.together:
             return "one lane that stores, or an atomic"
         if pair.unfenced:
-            what = "product" if later.form.opcode in PRODUCTS else "copy"
+            what = "product" if later.is_product else "copy"
             return f"fence.proxy.async behind {earlier.where}, and before the barrier or the {what}"
         barrier = "__syncwarp()" if pair.same_warp else "__syncthreads()"
-        if earlier.form.opcode in PRODUCTS:
+        if earlier.is_product:
             return f"wgmma.wait_group, and a barrier behind it, between {earlier.where} and {later.where}"
         if pair.by_copy:
-            bulk = "" if earlier.form.opcode == "LDGSTS" else ".bulk"
+            bulk = ".bulk" if earlier.is_bulk else ""
             barrier = f"cp.async{bulk}.wait_group, and __syncthreads() behind it,"
         if earlier.touches and earlier.touches[0] in PHASED:
             return f"a wait for the phase of the mbarrier of {earlier.where}, before {later.where}"
@@ -384,7 +374,7 @@ class Description:
 
     def is_volatile(self, op: Op) -> bool:
         """Whether the source line of a load or store names what is declared volatile, or says so itself."""
-        if op.source is None or op.form.opcode not in ("LDS", "LD", *STORES):
+        if op.source is None or op.accesses not in ({"load"}, {"store"}):
             return False
         text = _ASM_VOLATILE.sub("asm", self.sources.get(op.source.file, ""))
         line = code_line(text, op.source.line)
@@ -424,30 +414,36 @@ FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfe
 
 
 def _are_strong(*ops: Op) -> bool:
-    return all(not STRONG.isdisjoint(op.form.modifiers) for op in ops)
+    return all(is_strong(op.form) for op in ops)
 
 
 def _are_atomics(*ops: Op) -> bool:
-    return all(op.form.opcode.startswith(("ATOM", "RED")) for op in ops)
+    return all(op.is_atomic for op in ops)
 
 
 def _doubt_of_sizes(one: Op, other: Op) -> str:
     if _are_atomics(one, other):
         return WHOLE
     narrow = min(one, other, key=lambda op: sizes_of(op).most)
-    if narrow.form.opcode.startswith("LD"):
+    if "load" in narrow.accesses:
         return NARROWED
     return MAYBE_VECTOR if are_mixed(one, other) is None else ""
 
 
 def _of_narrow_scope(*ops: Op) -> Op | None:
     """The first of strong accesses whose scope is only that of a block; None if not all are strong."""
-    return next(filter(is_of_block, ops), None) if _are_strong(*ops) else None
+    return next((op for op in ops if is_of_block(op.form)), None) if _are_strong(*ops) else None
 
 
 def _does(op: Op, space: str = SHARED) -> str:
-    said = {**DOES, **(IN_GLOBAL if space == GLOBAL else {})}
-    return next((said[begin] for begin in said if op.form.name.startswith(begin)), "accesses")
+    """What an instruction does in a state space, or in others if it does not access that one."""
+    if not op.touches and (op.flow is Flow.WAIT_PHASE or Trait.ORDERS in op.traits):
+        return "initializes" if op.builder is exchange else "uses"
+    if space == GLOBAL and "cp_async" in op.accesses:
+        return "copies from"
+    found = {DOES.get(way) for way, where in op.touches if where in (space, "generic")}
+    found = found or {DOES.get(way) for way in op.accesses}
+    return found.pop() or "accesses" if len(found) == 1 else "copies" if op.is_bulk else "accesses"
 
 
 def _whole_array(space: str, name: str, offset: int, width: int) -> dict[str, Any]:

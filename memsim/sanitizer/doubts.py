@@ -19,7 +19,8 @@ import numpy as np
 
 from memsim.arch.units import WORD
 from memsim.isa.memory_access import bytes_of_piece, consecutive_slots, register_count
-from memsim.isa.op import Effect, Register, slots_of
+from memsim.isa.moves import select, select_float, select_pair
+from memsim.isa.op import Effect, Register, Trait, slots_of
 from memsim.isa.program import Op, Program
 from memsim.order.order_listener import OrderListener, Threads
 from memsim.simt.control_graph import ControlGraph
@@ -149,8 +150,9 @@ class StoredValues(OrderListener):
 
 # --- what the machine code shows --------------------------------------------------------------
 
-#: Instructions whose last operand is their value.
-MOVES = ("MOV", "UMOV", "IMAD.MOV")
+
+#: Accesses that store registers.
+_STORES = frozenset(("store", "stmatrix", "async_store"))
 
 
 class StoredConstants:
@@ -166,7 +168,7 @@ class StoredConstants:
 
     def _stored(self, store: Op) -> tuple[str, ...] | None:
         """The words of a store, each as what makes it; None if they are not known to be constants."""
-        if not store.form.opcode.startswith("ST"):
+        if not store.accesses or not store.accesses <= _STORES:
             return None
         slots = slots_of(store.reads & ~store.addresses)
         made = [self._made(slot, store) for slot in slots]
@@ -197,7 +199,7 @@ class StoredConstants:
         if op.effect is not Effect.ALU or own or thread or not self._is_sure(op, store):
             return None
         words, operands = op.text.partition(op.name)[2].split(",", 1)[-1].split(","), op.name
-        if op.name.startswith(MOVES):
+        if Trait.MOVES in op.traits:
             words, operands = words[-1:], ""
         return f"{operands} {','.join(words).strip()} {slot - slots_of(op.writes)[0]}"
 
@@ -214,8 +216,8 @@ class StoredConstants:
 
 # --- loads before their condition --------------------------------------------------------------
 
-#: Instructions that give one of two words, as a predicate says.
-SELECTS = ("SEL", "USEL", "FSEL")
+#: What gives one of two words, as a predicate says.
+_SELECTS = (select, select_pair, select_float)
 
 
 def may_be_unused(graph: ControlGraph, load: Op) -> bool:
@@ -256,7 +258,7 @@ def _behind(op: Op, loaded: int, made: int, predicates: int) -> tuple[int, int] 
         return None
     if guard:
         return loaded & ~op.writes, made & ~op.writes
-    by_predicate = op.form.opcode in SELECTS and not read & predicates
+    by_predicate = op.builder in _SELECTS and not read & predicates
     combined = not read & ~predicates and op.reads & ~read
     stays = 0 if not read or by_predicate or combined else op.writes
     return loaded & ~op.writes, made & ~op.writes | stays

@@ -19,7 +19,7 @@ import numpy as np
 from memsim.access import Site, Stretches
 from memsim.arch.units import WARP
 from memsim.instruction import Instruction
-from memsim.isa.memory_access import bytes_of_piece
+from memsim.isa.memory_access import bytes_of_piece, is_of_block, is_strong
 from memsim.isa.op import Trait
 from memsim.isa.program import GLOBAL, Op, Program
 from memsim.launch import Launch
@@ -51,8 +51,6 @@ from memsim.state.tensors import Tensor
 MOST_LANES, MOST_BYTES = 1 << 23, 1 << 29
 #: Bits of a number for the thread in its warp, and for the thread and the barriers in the block.
 _LANE, _NUMBER, _IN_BLOCK = WARP - 1, (1 << 10) - 1, (1 << BLOCK) - 1
-#: What makes a load or a store strong (PTX ISA, Operation types).
-STRONG = frozenset(("STRONG", "RELAXED", "ACQUIRE", "RELEASE", "MMIO"))
 #: In global memory `cp.async` only reads.
 WRITES = frozenset(("store", "update"))
 
@@ -75,7 +73,7 @@ class GlobalRaces(BlockOrderListener):
         self._strong = {op.index for op in strong}
         #: By a strong access, those of other sizes.
         self._mixed = {op.index: [*others] for op in strong if (others := mixed_with(op, strong))}
-        self._of_block = np.array([is_of_block(op) for op in program.ops], np.bool_)
+        self._of_block = np.array([is_of_block(op.form) for op in program.ops], np.bool_)
         self._left = MOST_LANES
         self._touched_once: dict[str, TouchedOnce] = {}
         self._cells: dict[str, tuple[Buffer, tuple[Cells, ...]]] | None = None
@@ -396,9 +394,4 @@ def _is_strong(op: Op) -> bool:
     """Whether it is an atomic, or another strong access."""
     ways = (way for way, space in op.touches if space in (GLOBAL, "generic"))
     updates = any(operation(GLOBAL, way).verb == "update" for way in ways)
-    return updates or not STRONG.isdisjoint(op.form.modifiers)
-
-
-def is_of_block(op: Op) -> bool:
-    """Whether a strong access is so for threads of its block only (PTX ISA, Scope)."""
-    return not {"SM", "CTA"}.isdisjoint(op.form.modifiers)
+    return updates or is_strong(op.form)

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.isa.lanes import source_lane
+from memsim.isa.lanes import shuffle, shuffle_mode, source_lane, vote
+from memsim.isa.logic import find_leading_one
 from memsim.isa.op import Flow, Immediate, Register
 from memsim.isa.program import Op, Program
 from memsim.order.order_listener import OrderListener, Threads
@@ -58,7 +59,7 @@ class LaneMasks(OrderListener):
         self._shuffles = {
             op.index: _shuffle(op)
             for op in program.ops
-            if op.form.opcode == "SHFL" and not _is_from_a_voter(op, program.ops)
+            if op.builder is shuffle and not _is_from_a_voter(op, program.ops)
         }
         self._places = [at for at, shuffle in self._shuffles.items() if shuffle is not None]
         self.looked_at = {at: _slots(self._ops[at]) for at in self._shuffles}
@@ -116,9 +117,8 @@ class LaneMasks(OrderListener):
         distance, limits = (
             np.broadcast_to(one, shape).reshape(here.shape) for one in words if one is not None
         )
-        source, valid = source_lane(
-            op.form.modifiers[0], _LANES, distance & 31, limits & 31, limits >> 8 & 31
-        )
+        mode = shuffle_mode(op.form)
+        source, valid = source_lane(mode, _LANES, distance & 31, limits & 31, limits >> 8 & 31)
         read = np.take_along_axis(here, np.where(valid, source, _LANES), -1)
         idle = here & ~read
         if idle.any():
@@ -140,7 +140,7 @@ def _shuffle(op: Op) -> _Shuffle | None:
     if op.guard is not None:
         return None
     distance, limits = (_constant(one) for one in op.form.operands[-2:])
-    return None if distance is None or limits is None else _Shuffle(op.form.modifiers[0], distance, limits)
+    return None if distance is None or limits is None else _Shuffle(shuffle_mode(op.form), distance, limits)
 
 
 def _is_from_a_voter(op: Op, ops: Sequence[Op]) -> bool:
@@ -153,8 +153,8 @@ def _is_from_a_voter(op: Op, ops: Sequence[Op]) -> bool:
             return False
         if before.writes >> wanted.slot & 1:
             if not finds:
-                return before.form.opcode in ("VOTE", "VOTEU")
-            if before.form.opcode not in ("FLO", "UFLO"):
+                return before.builder is vote
+            if before.builder is not find_leading_one:
                 return False
             wanted, finds = before.form.operands[-1], False
     return False

@@ -15,6 +15,7 @@ import numpy as np
 
 from memsim.access import Stretches
 from memsim.arch.units import WARP
+from memsim.isa.op import Trait
 from memsim.isa.program import GLOBAL, Program
 from memsim.model.operations import operation
 from memsim.names.demangle import short_name
@@ -23,8 +24,6 @@ from memsim.sanitizer.global_cells import LaneAccess
 from memsim.sanitizer.shared_races import Example
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
-
-WAITS = "ACQBULK"
 
 
 class TooEarly(NamedTuple):
@@ -38,7 +37,7 @@ class LaunchBefore(OrderListener):
     """Finds them. looked_at: the waits."""
 
     def __init__(self, program: Program) -> None:
-        self.looked_at = {op.index: 0 for op in program.ops if op.form.opcode == WAITS}
+        self.looked_at = {op.index: 0 for op in program.ops if Trait.WAITS_FOR_LAUNCH in op.traits}
         self._early: dict[TooEarly, Example] = {}
         self._written: set[str] = set()
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memsim.isa.op import UNIFORM, Immediate
+from memsim.isa.op import UNIFORM, Immediate, Trait
 from memsim.isa.program import Op, Program
-from memsim.isa.warpgroup import PRODUCTS, is_committed
+from memsim.isa.warpgroup import is_committed, wait_for_products
 from memsim.order.order_listener import Threads
 from memsim.order.warp_clocks import COMMITS
 from memsim.sanitizer.shared_races import Example
@@ -51,7 +51,7 @@ class ProductRegisters:
     def __init__(self, program: Program) -> None:
         self.found: dict[EarlyAccess, Example] = {}
         self._ops = program.ops
-        self.is_used = any(op.form.opcode in PRODUCTS for op in program.ops)
+        self.is_used = any(op.is_product for op in program.ops)
         self._states = [_State(_REGISTERS, frozenset(), ())]
         self._numbers = {self._states[0]: 0}
         self._next: dict[tuple[int, int], tuple[int, tuple[EarlyAccess, ...]]] = {}
@@ -98,16 +98,15 @@ class ProductRegisters:
     def _step(self, state: _State, op: Op, found: list[EarlyAccess]) -> _State:
         accessed, since, groups = state
         touched = (op.reads | op.writes) & _REGISTERS
-        name = op.form.name
-        if op.form.opcode in PRODUCTS:
+        if op.is_product:
             if accessed & touched:
                 found.append(EarlyAccess(-1, op.index))
             since |= {op.index}
             if is_committed(op.form):
                 since, groups = frozenset[int](), (since, *groups)[:COMMITS]
-        elif name == "WARPGROUP.ARRIVE":
+        elif Trait.BEGINS_PRODUCTS in op.traits:
             accessed = 0
-        elif name == "WARPGROUP.DEPBAR.LE":
+        elif op.builder is wait_for_products:
             left = op.form.operands[-1]
             groups = groups[: int(left.value)] if isinstance(left, Immediate) else ()
         elif touched:

@@ -88,7 +88,7 @@ def _reading(op: Op, a: bool, c: bool, reads: int) -> Op:
 #: Where a kernel finds but what it has stored itself.
 OWN = ("shared", "local", "generic")
 #: What an instruction does with bits that does not depend on others, if its second source is a number.
-MOVES = {Trait.MOVES_BITS, Trait.PICKS_BYTES}
+MOVES = {Trait.MOVES, Trait.MOVES_BITS, Trait.PICKS_BYTES}
 BYTES = [0xFF << at for at in range(0, 32, 8)]
 
 

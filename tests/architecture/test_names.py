@@ -129,13 +129,17 @@ def opcodes_in(path: Path) -> list[str]:
 
 #: A cause in a report, which users know by this name.
 TOLD = "the last bit of MUFU"
+#: Of the interpreter, whose operations do what functions of memsim/isa/ do: it asks for modes, as they do.
+MODES = {".modifiers", "POPC"}
 
 
-def test_the_emulator_names_no_opcode(tmp_path: Path) -> None:
-    """What it asks of instructions are traits and signatures, which their definitions state."""
-    rooms = (PACKAGE / "simt", PACKAGE / "order", PACKAGE / "state")
-    found = {path: opcodes_in(path) for room in rooms for path in room.rglob("*.py")}
-    assert [name for names in found.values() for name in names] == [TOLD]
+def test_what_listens_and_executes_names_no_opcode(tmp_path: Path) -> None:
+    """What it asks of instructions are traits, accesses and signatures, which their definitions state."""
+    rooms = (PACKAGE / name for name in ("simt", "order", "state", "sanitizer"))
+    found = [name for room in rooms for path in room.rglob("*.py") for name in opcodes_in(path)]
+    assert found == [TOLD]
+    found = [name for path in (PACKAGE / "interpreter").rglob("*.py") for name in opcodes_in(path)]
+    assert {*found} == MODES
     (tmp_path / "own.py").write_text('"""As LDS does."""\nif op.name in ("LDS.U", "load"):\n    "STS"\n')
     assert opcodes_in(tmp_path / "own.py") == ["LDS.U"]
     (tmp_path / "own.py").write_text("if op.form.opcode == MINE or form.modifiers or op.traits:\n    pass\n")

@@ -68,7 +68,7 @@ def test_who_reads_what_tma_writes_waits_for_it(wait: str, count: int) -> None:
         assert (one.array, one.element, one.first.does, one.second.does) == (
             "o",
             one.element,
-            "copies",
+            "copies to",
             "loads",
         )
         assert one.first.thread == -1 and one.cure.startswith("cp.async.bulk.wait_group (without .read)")
@@ -219,7 +219,7 @@ def test_who_overwrites_what_tma_reads_waits_for_it(wait: str, count: int) -> No
     assert not sanitized(LOADED.format(wait, 64))
     if count:
         (one,) = found
-        assert (one.first.does, one.second.does, one.first.thread) == ("copies", "stores", -1)
+        assert (one.first.does, one.second.does, one.first.thread) == ("copies from", "stores", -1)
         assert one.cure.startswith("a wait for the phase of the mbarrier")
 
 

@@ -123,7 +123,7 @@ if (t >= 32) { wait(at(&full)); o[t + 64] = s[t - 32];
     assert not sanitized(body.replace("{0}", "wait(at(&empty));")).findings
     found = sanitized(body.replace("{0}", "wait(at(&full));"))
     assert len(found.findings) == 1
-    assert {found.findings[0].first.does, found.findings[0].second.does} == {"loads", "copies"}
+    assert {found.findings[0].first.does, found.findings[0].second.does} == {"loads", "copies to"}
 
 
 @pytest.mark.some(1)
