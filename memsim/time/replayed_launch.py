@@ -19,7 +19,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.api.running import trace_job, trace_with
 from memsim.arch import MEASURED
 from memsim.errors import MemsimError
-from memsim.isa.program import Op
+from memsim.isa.program import GLOBAL, LOCAL, Op
 from memsim.job import Job
 from memsim.model.alike import SameCost
 from memsim.model.occupancy import Needs, occupancy
@@ -35,11 +35,11 @@ from memsim.time.l1_lookups import AccessKind
 from memsim.time.launch_survey import FirstTouches, LaunchSurvey, Patience, busiest_blocks
 from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.timed_instructions import (
-    HANDOVERS,
     SIZE,
     CostSetting,
     TimedInstruction,
     control_codes,
+    hands_over,
     with_cost,
 )
 from memsim.trace.record import Recorder
@@ -51,8 +51,8 @@ MOST_EXECUTED = 1_000_000
 #: are looked at.
 MOST_WEIGHED, MOST_OF_WAVE = 20_000_000, 1_000_000_000
 NONE: np.ndarray = np.zeros(0, np.int64)
-#: Opcodes that make most requests to global and local memory.
-LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG LDL STL".split())
+#: Of the requests of lanes, those to these spaces are most.
+BEHIND_L1 = frozenset((GLOBAL, LOCAL, "generic"))
 
 
 class ReplayedLaunch:
@@ -84,7 +84,7 @@ class ReplayedLaunch:
         fitting = occupancy(needs, chip).blocks
         if not fitting:
             raise MemsimError("no block of this launch fits on a multiprocessor")
-        self.hands_over = any(op.form.opcode in HANDOVERS for op in self.ops)
+        self.hands_over = any(map(hands_over, self.ops))
         self.survey = self.surveyed(fitting * chip.multiprocessors)
         numbers = self.numbers_of_blocks(fitting)
         self.blocks = len(numbers)
@@ -126,7 +126,8 @@ class ReplayedLaunch:
     def most_blocks(self) -> int:
         """How many blocks can be replayed quickly; a wave at least."""
         executed = self.whole.executed / max(self.whole.blocks_replayed, 1)
-        loads = sum(count for op, count in zip(self.ops, executed.tolist()) if op.form.opcode in LOADS)
+        by_lanes = (not op.is_bulk and any(space in BEHIND_L1 for _, space in op.touches) for op in self.ops)
+        loads = float(executed[[*by_lanes]].sum())
         fitting = MOST_REQUESTS // max(loads, 1)
         return int(max(min(MOST_EXECUTED // max(executed.sum(), 1), fitting), self.resident))
 

@@ -12,6 +12,7 @@ from memsim.counts import SiteCounts
 from memsim.isa.definitions import meaning_of
 from memsim.isa.op import UNIFORM, Constant, Flow, Immediate, Predicate, Register, Trait
 from memsim.isa.program import Op
+from memsim.isa.warpgroup import wait_for_products
 from memsim.least_work import SECTORS_OF_A_WAVEFRONT
 from memsim.model.pipes import CYCLES, pipe_of, tensor_cycles
 from memsim.time.l1_cache import CostOfRequest
@@ -29,7 +30,6 @@ _FETCHES = frozenset("TEX TLD TLD4 TXD".split())
 _LOADS = frozenset("LDS LDSM LDG LD LDL LDGSTS".split())
 #: Slots of the registers of each bank.
 _EVEN, _ODD = (sum(1 << slot for slot in range(odd, UNIFORM, 2)) for odd in (0, 1))
-_PRODUCTS = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
 _HALVES = ("HADD2", "HFMA2", "HMUL2")
 #: What is not modelled, by opcode, in words.
 _NOT_MODELLED = {
@@ -41,12 +41,7 @@ _NOT_MODELLED = {
 _SWAPS = frozenset(("CAS", "CAST"))
 #: Ends a group of copies to shared memory (`cp.async.commit_group`).
 COMMIT = "LDGDEPBAR"
-#: What warps hand over to each other, and what waits for it: in memory, and at the barrier of a cluster.
 _AT_MBARRIERS = frozenset(("SYNCS", "ARRIVES"))
-_BULK = frozenset("UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED".split())
-HANDOVERS = _AT_MBARRIERS | _BULK | {"UCGABAR_ARV", "UCGABAR_WAIT"}
-
-
 #: Cycles of the texture units for the fetch of a warp: four lanes each (NVIDIA H100 whitepaper).
 FETCH = 8
 #: Sectors that L2 serves together to a copy in bulk. Measured: boxes of 16, 32 and 64 bytes a row take the
@@ -76,7 +71,7 @@ class TimedInstruction:
     groups of copies or of products of a warpgroup, how many may be under way; -1 if it does not. is_copy,
     is_product: of such a group; closes: the last of one. fences: cycles of a fence. fetches: it is a fetch of
     a texture. constant: the place of one that it reads, as `ConstantCache.fetch`; -1 if there is none.
-    hands_over: it is one of `HANDOVERS`; follows_copies: it arrives at an mbarrier when copies to shared
+    hands_over: as of `hands_over`; follows_copies: it arrives at an mbarrier when copies to shared
     memory do. bulk: of the engine that copies in bulk, also in parts; received: sectors that it brings to all
     its blocks. fills: it copies through L1, to which what is missing there is written first, in one more
     wavefront. calls: cycles of what it calls, if that is printf, which has no code here.
@@ -167,6 +162,12 @@ def timed_instructions(
     return made, tuple(dict.fromkeys(filter(None, lacking)))
 
 
+def hands_over(op: Op) -> bool:
+    """Do warps hand something over, or wait for it: in memory, or at the barrier of a cluster?"""
+    of_cluster = op.flow in (Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER)
+    return op.is_bulk or of_cluster or op.form.opcode in _AT_MBARRIERS
+
+
 class CostSetting(NamedTuple):
     """How requests are served in a launch. finds_all: L1 has what was asked before. ahead: instructions that
     a warp executes while DRAM serves a load. turn: cycles of an atomic's turn at L2, with those of all
@@ -214,7 +215,7 @@ def _set_registers(
         return
     if pipe_of(op.form.opcode, list(op.form.modifiers)) in ("", "uniform", None):
         return
-    if op.form.opcode in _PRODUCTS:  # they read and write their registers by the way
+    if op.is_product:  # they read and write their registers by the way
         return
     place = 0
     read: set[int] = set()
@@ -261,7 +262,7 @@ def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
         one.pipe, one.busy = ("fma both", 2) if opcode in _HALVES else ("fma", 2)
     elif pipe == "tensor":
         one.pipe, one.busy = pipe, tensor_cycles(opcode, modifiers) or CYCLES["alu"]
-        one.latency = set_to.product if opcode in _PRODUCTS else set_to.double
+        one.latency = set_to.product if op.is_product else set_to.double
     elif pipe:
         one.pipe, one.busy = pipe, CYCLES[pipe]
         one.latency = set_to.multi_function if pipe == "xu" else set_to.double
@@ -280,15 +281,15 @@ def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
         number, *count = numbers if is_known else (BARRIER_OF_GROUP, *numbers)
         one.barrier = int(number)
         one.expected = int(count[0]) // WARP if count else 0
-        one.arrives = bool({"ARV", "ARRIVE"} & set(op.form.modifiers))
+        one.arrives = Trait.ARRIVES in op.traits
     elif opcode == "DEPBAR":
         one.copies = int(numbers[-1]) if numbers else 0
-    elif opcode == "WARPGROUP" and "DEPBAR" in op.form.modifiers:
+    elif op.builder is wait_for_products:
         one.products = int(numbers[-1]) if numbers else 0
-    elif opcode == "MEMBAR" and {"GPU", "SYS", "VC"} & set(op.form.modifiers):
+    elif Trait.FENCES in op.traits:
         one.fences = set_to.fence
-    one.is_copy, one.is_product = opcode == "LDGSTS", opcode in _PRODUCTS
-    one.hands_over, one.follows_copies = opcode in HANDOVERS, opcode == "ARRIVES"
+    one.is_copy, one.is_product = "cp_async" in op.accesses, op.is_product
+    one.hands_over, one.follows_copies = hands_over(op), opcode == "ARRIVES"
     one.closes = opcode in (COMMIT, "UTMACMDFLUSH") or (one.is_product and "gsb0" in op.text)
     if opcode == COMMIT:
         one.pipe, one.busy, one.wavefronts = "memory", 1, set_to.commit * PARTS
