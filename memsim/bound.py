@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
 from memsim.arch import ASSUMED, SM_90, Arch
 from memsim.counts import SiteCounts, assumed_of_copies, unknown_accesses
-from memsim.document import Count, DocumentPart, Line, Texts, plain
+from memsim.document import Count, DocumentPart, JsonObject, Line, Texts, plain
 from memsim.launch import Launch, Natural
 from memsim.least_work import (
     NO_SECTORS,
@@ -192,7 +192,7 @@ class Bound:
             global_sectors=self.footprint,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """As plain values."""
         return plain(self.figures)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -67,7 +66,7 @@ def analyze(
     every_row: bool,
     save_trace: Path | None,
     save_launch: Path | None,
-    **launch: Any,
+    **launch: object,
 ) -> None:
     """Counts what the memory accesses of each source line cost.
 
@@ -151,7 +150,7 @@ def analyze(
 @target_options
 @JSON
 @click.pass_context
-def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: Any) -> None:
+def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: object) -> None:
     """Computes a lower bound on the cycles of a launch, per hardware unit, and the limiting unit.
 
     The bound is the time each unit needs if it never waits. It shows whether bank conflicts can

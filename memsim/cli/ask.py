@@ -7,8 +7,8 @@ import shlex
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from threading import Lock
-from typing import Any
 
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 
 #: Options that write files, or read what is no kernel: tools have none of them.
@@ -17,7 +17,7 @@ REFUSED = tuple("--save --apply -o --output --patch --branch --config -j --jobs 
 _one = Lock()
 
 
-def ask(verb: str, *named: str, options: str = "") -> dict[str, Any]:
+def ask(verb: str, *named: str, options: str = "") -> JsonObject:
     """What a verb answers: `exit_code`, its JSON (`document`), remarks or an `error`."""
     try:
         words = _words(options)
@@ -26,14 +26,14 @@ def ask(verb: str, *named: str, options: str = "") -> dict[str, Any]:
     return ask_to_write(verb, *named, *words, "--json")
 
 
-def ask_to_write(verb: str, *arguments: str) -> dict[str, Any]:
+def ask_to_write(verb: str, *arguments: str) -> JsonObject:
     """The same of arguments that may write files; only for what memsim itself asks."""
     from memsim.cli import cli, run
 
     out, err = StringIO(), StringIO()
     with _one, redirect_stdout(out), redirect_stderr(err):
         exit_code = run(cli, [verb, *arguments], "memsim")
-    found: dict[str, Any] = {"exit_code": exit_code}
+    found: JsonObject = {"exit_code": exit_code}
     if "--json" in arguments and out.getvalue():
         found["document"] = json.loads(out.getvalue())
     if err.getvalue():

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -149,7 +148,7 @@ def compare_(
     config: Path | None,
     jobs: int | None,
     no_cache: bool,
-    **launch: Any,
+    **launch: object,
 ) -> None:
     """Compares the memory cost of two kernels, line by line and in total: A is before, B is after.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -44,7 +44,13 @@ if TYPE_CHECKING:
 @JSON
 @click.pass_context
 def heatmap(
-    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, as_json: bool, **launch: Any
+    ctx: click.Context,
+    /,
+    target: str,
+    compare: str | None,
+    output: Path | None,
+    as_json: bool,
+    **_: object,
 ) -> None:
     """Shows how each access to shared memory uses the 32 banks.
 
@@ -97,7 +103,7 @@ def explain(
     site: int | None,
     output: Path | None,
     as_json: bool,
-    **launch: Any,
+    **_: object,
 ) -> None:
     """Explains one request: what each lane accesses and how the hardware serves it.
 
@@ -147,7 +153,13 @@ def explain(
 @JSON
 @click.pass_context
 def report(
-    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, as_json: bool, **launch: Any
+    ctx: click.Context,
+    /,
+    target: str,
+    compare: str | None,
+    output: Path | None,
+    as_json: bool,
+    **_: object,
 ) -> None:
     """Writes an HTML report on a launch.
 

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memsim.api.kernel_file import KernelFile
 from memsim.cli.ask import ask, ask_to_write
 from memsim.cli.options import open_project
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.targets.offers import offers
 from memsim.version import __version__
@@ -74,7 +75,7 @@ def costs(path: Path) -> Iterator[LineCost]:
                 yield LineCost(site["line"] - 1, f"{kernel}: {text}", bool(site["conflicts"]))
 
 
-def _said(site: dict[str, Any]) -> str:
+def _said(site: JsonObject) -> str:
     """`32-way bank conflict, 1,015,808 of 1,048,576 wavefronts`; "" of an access without waste."""
     if site["conflicts"]:
         ways, wavefronts = site["max_ways"], site["wavefronts"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -84,12 +84,12 @@ def say_code(text: str, *, err: bool = False) -> None:
     click.echo(plain(text), err=err)
 
 
-def echo_json(document: Any) -> None:
+def echo_json(document: object) -> None:
     """Prints a record as indented JSON."""
     echo_document(json_text(document))
 
 
-def json_text(document: Any) -> str:
+def json_text(document: object) -> str:
     """A record as indented JSON."""
     return json.dumps(document, indent=2)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import click
 
@@ -53,7 +52,7 @@ def sanitize(
     allowed: tuple[str, ...],
     unwritten: tuple[str, ...],
     as_json: bool,
-    **launch: Any,
+    **launch: object,
 ) -> int:
     """Finds errors of a launch, without a GPU: races, accesses out of bounds or misaligned,
     reads of memory or registers that nobody wrote, and deadlocks.

@@ -23,6 +23,7 @@ import click
 
 from memsim.cli.ask import ask
 from memsim.cli.options import UNTRUSTED
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.targets.analyze_targets import shared_out
 from memsim.targets.target import file_of
@@ -43,53 +44,53 @@ Without options the launch is read from the file; if something is missing, the e
 WORTH_PROCESSES = 8
 
 
-def analyze(target: str, options: str = "") -> dict[str, Any]:
+def analyze(target: str, options: str = "") -> JsonObject:
     """What every access of a launch costs, by source line: verdict, rows, totals by ncu's names."""
     return ask("analyze", target, options=options)
 
 
-def explain(target: str, options: str = "") -> dict[str, Any]:
+def explain(target: str, options: str = "") -> JsonObject:
     """One request lane by lane: which lanes meet in which bank, or which sectors they touch, and why."""
     return ask("explain", target, options=options)
 
 
-def sweep(target: str, options: str) -> dict[str, Any]:
+def sweep(target: str, options: str) -> JsonObject:
     """Many variants at once, ranked: any value in the options can be a list, such as -D PAD=0..8."""
     return ask("sweep", target, options=options)
 
 
-def time(target: str, options: str = "") -> dict[str, Any]:
+def time(target: str, options: str = "") -> JsonObject:
     """About how many cycles a launch takes, and what its warps wait for: an estimate, for sm_90."""
     return ask("time", target, options=options)
 
 
-def suggest(target: str, options: str = "") -> dict[str, Any]:
+def suggest(target: str, options: str = "") -> JsonObject:
     """Layouts, threads and accesses that cost less, each compiled and replayed; nothing is written."""
     return ask("suggest", target, options=options)
 
 
-def sanitize(target: str, options: str = "") -> dict[str, Any]:
+def sanitize(target: str, options: str = "") -> JsonObject:
     """Races, accesses out of bounds, unwritten memory, deadlocks of a launch. Exit code 1: there are some."""
     return ask("sanitize", target, options=options)
 
 
-def compare(before: str, after: str, options: str = "") -> dict[str, Any]:
+def compare(before: str, after: str, options: str = "") -> JsonObject:
     """Two kernels, files, revisions (REV, REV:FILE) or saved analyses, line by line; `.`: as it is now."""
     return ask("compare", before, after, options=options)
 
 
-def compare_texts(file: str, texts: Mapping[str, str], options: str = "") -> dict[str, dict[str, Any]]:
+def compare_texts(file: str, texts: Mapping[str, str], options: str = "") -> dict[str, JsonObject]:
     """A source file beside other texts of it, by name, none of which is written into the project."""
     jobs = processors() if len(texts) >= WORTH_PROCESSES else 1
     return dict(zip(texts, shared_out(partial(_compared, file, options), list(texts.values()), jobs)))
 
 
-def _compared(file: str, options: str, text: str) -> dict[str, Any]:
+def _compared(file: str, options: str, text: str) -> JsonObject:
     with _unsaved(file, text, options) as answer:
         return answer("compare", file)
 
 
-def judge(file: str, text: str, options: str = "", cures: bool = True) -> dict[str, dict[str, Any]]:
+def judge(file: str, text: str, options: str = "", cures: bool = True) -> dict[str, JsonObject]:
     """A changed text of a source file, unsaved: costs and time beside the file's, errors, the first cure.
 
     cures: false leaves out the cure, which is compiled and replayed. The tool `suggest` tries all there are.
@@ -103,7 +104,7 @@ def judge(file: str, text: str, options: str = "", cures: bool = True) -> dict[s
 
 
 @contextmanager
-def _unsaved(file: str, text: str, options: str) -> Iterator[Callable[..., dict[str, Any]]]:
+def _unsaved(file: str, text: str, options: str) -> Iterator[Callable[..., JsonObject]]:
     """Answers of verbs about a text as if it were saved in the file; it lies outside of the project."""
     source, kernel = Path(file_of(file)), file[len(file_of(file)) :]
     with TemporaryDirectory() as folder:
@@ -111,9 +112,9 @@ def _unsaved(file: str, text: str, options: str) -> Iterator[Callable[..., dict[
         changed.write_text(text, "utf-8")
         beside = shlex.join(["-I", str(source.parent.absolute())])
 
-        def answer(verb: str, *how: str) -> dict[str, Any]:
+        def answer(verb: str, *how: str) -> JsonObject:
             found = json.dumps(ask(verb, *how, f"{changed}{kernel}", options=f"{options} {beside}"))
-            named: dict[str, Any] = json.loads(found.replace(_escaped(changed), _escaped(source)))
+            named: JsonObject = json.loads(found.replace(_escaped(changed), _escaped(source)))
             return named
 
         yield answer
@@ -123,7 +124,7 @@ def _escaped(path: Path) -> str:
     return json.dumps(str(path))[1:-1]
 
 
-def check(patterns: Sequence[str] = ()) -> dict[str, Any]:
+def check(patterns: Sequence[str] = ()) -> JsonObject:
     """The project's kernels against their budgets and the baseline. Exit code 1: some cost more."""
     return ask("check", *patterns)
 

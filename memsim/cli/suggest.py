@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -83,7 +82,8 @@ def suggest(
     patch_file: Path | None,
     branch: str | None,
     as_json: bool,
-    **launch: Any,
+    no_cache: bool,
+    **_: object,
 ) -> None:
     """Proposes layout changes that remove bank conflicts, and proves them by replay.
 
@@ -108,7 +108,7 @@ def suggest(
     lands = apply or patch_file is not None or branch is not None
     if lands:
         _refuse_to_apply(target, job)
-    found = find(_analysis(target, job, open_cache(launch.get("no_cache", False))), job, arrays, take, first)
+    found = find(_analysis(target, job, open_cache(no_cache)), job, arrays, take, first)
     measured = None
     if verify and found.taken is not None:
         with progress_bar("measuring") as report:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -56,7 +55,7 @@ def sweep(
     cut: int,
     plot: Path | None,
     as_json: bool,
-    **texts: Any,
+    **texts: object,
 ) -> None:
     """Analyzes many variants of a kernel, and shows the cheapest for the shared memory they use.
 
@@ -146,7 +145,7 @@ def _named(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) 
 @UNTRUSTED
 @JSON
 @click.pass_context
-def prove(ctx: click.Context, /, target: str, names: dict[str, str], as_json: bool, **texts: Any) -> None:
+def prove(ctx: click.Context, /, target: str, names: dict[str, str], as_json: bool, **texts: object) -> None:
     """Says whether a kernel is free of bank conflicts at every value of some names; exit code 1 if not.
 
     A name is a macro, a parameter of a Python function, or stands in braces in other options:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -62,7 +61,7 @@ def time(
     cycles: range | None,
     trace: Path | None,
     as_json: bool,
-    **launch: Any,
+    **launch: object,
 ) -> None:
     """Estimates how many cycles a launch takes, and what its warps wait for.
 

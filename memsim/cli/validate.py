@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -37,6 +36,7 @@ from memsim.validate.code_recording import (
 from memsim.validate.compare_instructions import CodeComparison, compare_code
 from memsim.validate.device import program_text
 from memsim.validate.live import measure, profiles_in, recorded_name
+from memsim.validate.profiles import CodeProfile
 
 FAILED, MISSING = 1, 2
 REFUSED = {"blocks": "a GPU always runs all blocks", "max_steps": "recorded launches ran to their end"}
@@ -82,7 +82,7 @@ def validate(
     as_json: bool,
     traces: Path | None,
     size: str | None,
-    **launch: Any,
+    **launch: object,
 ) -> None:
     """Compares memsim's predictions for TARGET with a GPU's counters.
 
@@ -153,7 +153,7 @@ def _measured(jobs: Sequence[Job], reports: Sequence[Path], folder: Path | None)
         with progress_bar(recorded_name(job)) as report:
             trace = trace_job(job, report)
         if recordings is None:
-            profiles: Sequence[Any] = profiles_in(reports, job)
+            profiles: Sequence[CodeProfile] = profiles_in(reports, job)
             title = f"{recorded_name(job)} {','.join(map(str, job.size.values()))}".rstrip()
             subject = ComparedKernel(title, f"the GPU of {' and '.join(path.name for path in reports)}")
         else:

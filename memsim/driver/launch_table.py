@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, TextIO
+from typing import Annotated, TextIO
 
 from msgspec import Meta
 
-from memsim.document import Dim3, Document, DocumentPart, Line, Texts, plain
+from memsim.document import Dim3, Document, DocumentPart, JsonObject, Line, Texts, plain
 from memsim.driver.execute_launches import Launches, LaunchKind
 from memsim.estimated_time import EstimatedTime, duration
 from memsim.launch import Natural
@@ -87,7 +87,7 @@ class LaunchesDocument(Document, frozen=True, kw_only=True):
     ]
 
 
-def to_dict(launches: Launches) -> dict[str, Any]:
+def to_dict(launches: Launches) -> JsonObject:
     """The table as plain values, those that took longest first."""
     kinds = sorted(launches.kinds.values(), key=lambda kind: -kind.seconds)
     found = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
 
 from memsim.analysis import Analysis
-from memsim.document import plain
+from memsim.document import JsonObject, plain
 from memsim.errors import MemsimError
 from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
@@ -154,7 +153,7 @@ class Suggestions:
         ways = (*self.tried, *self.remapped, self.proof)
         return quickest_first(each.analysis for each in ways if each is not None)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The records as plain values: what `--json` prints."""
         numbered = self.proposals
         document = SuggestionsDocument(

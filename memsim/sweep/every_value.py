@@ -20,7 +20,7 @@ from typing import Annotated, Any, TextIO
 
 from msgspec import Meta
 
-from memsim.document import Document, Line, Texts, plain
+from memsim.document import Document, JsonObject, Line, Texts, plain
 from memsim.errors import MemsimError
 from memsim.launch import Natural
 from memsim.source.expressions import evaluate
@@ -260,7 +260,7 @@ class EveryValueDocument(Document, frozen=True, kw_only=True):
     ]
 
 
-def to_dict(target: str, found: EveryValue) -> dict[str, Any]:
+def to_dict(target: str, found: EveryValue) -> JsonObject:
     """The answer as plain values."""
     return plain(EveryValueDocument.of(found, target=target, answer=headline(found)))
 

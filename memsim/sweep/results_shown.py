@@ -5,11 +5,11 @@ what each variant costs against the shared memory that it needs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 from msgspec import Meta
 
-from memsim.document import Document, DocumentPart, Line, one_of, plain
+from memsim.document import Document, DocumentPart, JsonObject, Line, one_of, plain
 from memsim.errors import MemsimError
 from memsim.sweep.results import Counts, VariantResult, cost_name, frontier, groups
 from memsim.views.canvas import new_figure, style
@@ -142,7 +142,7 @@ class SweepDocument(Document, frozen=True, kw_only=True):
     variants: tuple[SweptVariant, ...]
 
 
-def to_dict(results: Sequence[VariantResult]) -> dict[str, Any]:
+def to_dict(results: Sequence[VariantResult]) -> JsonObject:
     """The results as plain values."""
     best = frontier(results)
     variants = (

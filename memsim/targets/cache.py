@@ -185,7 +185,7 @@ def key_before(job: Job, apart: bool = False) -> str | None:
     return None if read is None else _key("before", job, read, arguments, apart)
 
 
-def _what_is_read(job: Job) -> list[Any] | None:
+def _what_is_read(job: Job) -> list[object] | None:
     kernel = job.kernel
     disassembler = find_tool("nvdisasm")
     if disassembler is None:
@@ -211,7 +211,7 @@ def _is_compiled(kernel: KernelFile) -> bool:
     return Path(kernel.file).suffix not in SOURCE_SUFFIXES
 
 
-def _read_beside(job: Job, kernel: KernelFile) -> list[Any] | None:
+def _read_beside(job: Job, kernel: KernelFile) -> list[object] | None:
     """A compiled file and the sources that it names; None before it was read once."""
     key, store = _names_key(job, kernel), current()
     names = None if store is None else store.get(key)
@@ -251,14 +251,14 @@ def key_of(job: Job, apart: bool = False) -> str:
     return _key("after", job, read, _arguments(job.values, job.kernel.folder), apart)
 
 
-def _key(when: str, job: Job, read: list[Any], arguments: list[Any], apart: bool) -> str:
+def _key(when: str, job: Job, read: Sequence[object], arguments: Sequence[object], apart: bool) -> str:
     launch = job.launch
     shape = [launch.grid, launch.block, launch.shared_bytes, launch.cluster, job.blocks, job.arch.name]
     shape += [job.allow_out_of_bounds, job.uncertain, apart, confinement() is not None]
     return json.dumps([when, model_version(), read, shape, arguments], sort_keys=True, default=_plain)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Mapping[str, object] | np.generic) -> object:
     """numpy numbers and mappings, for JSON."""
     return dict(value) if isinstance(value, Mapping) else value.item()
 
@@ -269,7 +269,7 @@ def model_version() -> str:
     return f"{own_code(current())}, numpy {np.__version__}"
 
 
-def _arguments(values: Sequence[Any], folder: Path) -> list[Any]:
+def _arguments(values: Sequence[object], folder: Path) -> list[object]:
     """The records of all arguments, and the contents of their memory; of a text the files that it names."""
     contents: dict[int, str] = {}  # of each allocation, by its address
 
@@ -279,7 +279,7 @@ def _arguments(values: Sequence[Any], folder: Path) -> list[Any]:
             contents[start] = digest(memory.data)
         return str(list(contents).index(start))
 
-    def record_of(value: Any) -> Any:
+    def record_of(value: object) -> object:
         if isinstance(value, str):
             return [value, [digest(read_bytes(folder / name)) for name in _FILE.findall(value)]]
         try:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.source.expressions import Number
 from memsim.source.kernels import kernels
 from memsim.targets.offers import (
     Offer,
+    Said,
     Spell,
     Word,
     command_line,
@@ -24,9 +24,7 @@ from memsim.targets.offers import (
 )
 
 
-def complete_launch(
-    file: str, text: str, said: Mapping[str, Any], spell: Spell = str, verb: str = "analyze"
-) -> dict[str, Any]:
+def complete_launch(file: str, text: str, said: Said, spell: Spell = str, verb: str = "analyze") -> Said:
     """The launch options, completed with kernel, grid, block, shared bytes and arguments of the source's
     launch.
 
@@ -56,8 +54,8 @@ def complete_launch(
 
 
 def complete_launches(
-    file: str, text: str, said: Mapping[str, Any], spell: Spell = str, verb: str = "analyze"
-) -> list[tuple[Offer, dict[str, Any] | MemsimError]]:
+    file: str, text: str, said: Said, spell: Spell = str, verb: str = "analyze"
+) -> list[tuple[Offer, Said | MemsimError]]:
     """As `complete_launch`, each different launch that the source makes, or what is missing of it.
 
     Raises:
@@ -68,7 +66,7 @@ def complete_launches(
     _check_names(file, text, values, spell)
     wanted = said.get("kernel")
     wanted = None if wanted is None else instance_of(text, wanted, values)
-    found: dict[tuple[str, ...], tuple[Offer, dict[str, Any] | MemsimError]] = {}
+    found: dict[tuple[str, ...], tuple[Offer, Said | MemsimError]] = {}
     for offer in every_launch(text, values):
         if offer.launch is None or not _means(offer, wanted):
             continue
@@ -82,7 +80,7 @@ def complete_launches(
 def _lacking(
     file: str,
     offer: Offer,
-    given: Mapping[str, Any],
+    given: Said,
     missing: Sequence[str],
     values: Mapping[str, Number],
     verb: str,
@@ -101,7 +99,7 @@ def _lacking(
 
 
 def _says_the_same(
-    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], found: object, spell: Spell
+    file: str, text: str, said: Said, values: Mapping[str, Number], found: object, spell: Spell
 ) -> bool:
     """Whether other values of names lead to the same options, of which the same are missing."""
     try:
@@ -112,8 +110,8 @@ def _says_the_same(
 
 
 def _filled_in(
-    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], spell: Spell, verb: str
-) -> tuple[dict[str, Any], Offer | None, list[str]]:
+    file: str, text: str, said: Said, values: Mapping[str, Number], spell: Spell, verb: str
+) -> tuple[Said, Offer | None, list[str]]:
     """(the launch options, the offer of the source that they are from, what they still lack)."""
     known = offers(text, values)
     wanted = said.get("kernel")
@@ -139,9 +137,7 @@ def _filled_in(
     return given, chosen[0], missing
 
 
-def _filled(
-    offer: Offer, said: Mapping[str, Any], values: Mapping[str, Number], spell: Spell
-) -> tuple[dict[str, Any], list[str]]:
+def _filled(offer: Offer, said: Said, values: Mapping[str, Number], spell: Spell) -> tuple[Said, list[str]]:
     """(the launch options, what they still lack)."""
     given = dict(said)
     if (
@@ -165,7 +161,7 @@ def _filled(
     return given, list(_missing(offer, given, spell))
 
 
-def _missing(offer: Offer, given: Mapping[str, Any], spell: Spell) -> Iterator[str]:
+def _missing(offer: Offer, given: Said, spell: Spell) -> Iterator[str]:
     """The options that a launch still needs."""
     names: list[str] = []
     for key, word in offer.shape.items():
@@ -198,9 +194,7 @@ def _is_open(offer: Offer) -> bool:
     return bool(offer.kernel.template) and offer.name == generic_name(offer.kernel)
 
 
-def _undecided(
-    file: str, known: Sequence[Offer], said: Mapping[str, Any], spell: Spell, verb: str
-) -> MemsimError:
+def _undecided(file: str, known: Sequence[Offer], said: Said, spell: Spell, verb: str) -> MemsimError:
     wanted = said.get("kernel")
     if not known:
         return MemsimError(

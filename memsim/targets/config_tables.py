@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import msgspec
 
@@ -47,7 +47,7 @@ class ConfigFile:
         )
 
 
-def read_toml(path: Path) -> tuple[ConfigFile, dict[str, Any]]:
+def read_toml(path: Path) -> tuple[ConfigFile, dict[str, object]]:
     """The file and what is in it.
 
     Raises:
@@ -78,7 +78,7 @@ class ConfigTable:
 
     file: ConfigFile
     name: str
-    values: dict[str, Any]
+    values: dict[str, object]
 
     def check_keys(self, known: Sequence[str]) -> None:
         """Every key must be one of `known`."""

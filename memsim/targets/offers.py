@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta
 
@@ -26,6 +26,8 @@ from memsim.source.launches import LaunchSource, Size, Surroundings, launches
 from memsim.source.text import bracket_end, split_at_commas, without_comments
 from memsim.source.values import constants, functions, value_of
 
+#: What the user says of a target, by the keys of its kind; each value is validated where it is used.
+Said: TypeAlias = Mapping[str, Any]
 #: How the user writes the key of an option: `--grid`, or `grid` in a configuration.
 Spell = Callable[[str], str]
 

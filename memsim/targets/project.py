@@ -263,7 +263,7 @@ def _check_name(entry: ConfigTable, name: str) -> None:
         entry.fail("the name is empty")
 
 
-def _memsim_table(document: dict[str, Any]) -> Any:
+def _memsim_table(document: dict[str, object]) -> object:
     tools = document.get("tool")
     return tools.get("memsim") if isinstance(tools, dict) else None
 

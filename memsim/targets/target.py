@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memsim.api import kernel_file, loading
 from memsim.arch import get_arch, plain_name
@@ -27,7 +27,7 @@ from memsim.trace.trace import TraceFile
 if TYPE_CHECKING:
     from memsim.captured.launched import Launched
     from memsim.sketch.python_function import PythonFunction
-    from memsim.targets.offers import Spell
+    from memsim.targets.offers import Said, Spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def file_of(target: str) -> str:
 
 def read_job(
     target: str,
-    said: Mapping[str, Any],
+    said: Said,
     *,
     folder: Path = Path(),
     where: str = "args",
@@ -132,9 +132,7 @@ def read_job(
     return catalogue_job(target, said, spell=spell)
 
 
-def catalogue_job(
-    kernel: str, said: Mapping[str, Any], *, kernels: Path | None = None, spell: Spell = str
-) -> Job:
+def catalogue_job(kernel: str, said: Said, *, kernels: Path | None = None, spell: Spell = str) -> Job:
     """The job of a kernel of the catalogue; as `read_job`."""
     if folder_exists(Path(kernel)):
         raise MemsimError(
@@ -148,7 +146,7 @@ def catalogue_job(
 
 def file_job(
     file: str,
-    said: Mapping[str, Any],
+    said: Said,
     *,
     folder: Path = Path(),
     where: str = "args",
@@ -200,7 +198,7 @@ def file_job(
     return vary(job, said)
 
 
-def _python_job(file: str, said: Mapping[str, Any], folder: Path, spell: Spell) -> Job:
+def _python_job(file: str, said: Said, folder: Path, spell: Spell) -> Job:
     """The job of a function in a Python file; `options` set its parameters: `-Dpad=3`."""
     if confinement() is not None:
         raise MemsimError("a target in Python is a program, and none is run with --untrusted", file=file)
@@ -217,7 +215,7 @@ def _python_job(file: str, said: Mapping[str, Any], folder: Path, spell: Spell) 
     return _sketched(source, name or Path(file).stem, said, spell)
 
 
-def function_job(function: Callable[..., object], said: Mapping[str, Any], spell: Spell = str) -> Job:
+def function_job(function: Callable[..., object], said: Said, spell: Spell = str) -> Job:
     """The job of a function object; `said` as in `read_job`."""
     check_keys(PYTHON, said, spell)
     name = getattr(function, "__name__", "function")
@@ -226,7 +224,7 @@ def function_job(function: Callable[..., object], said: Mapping[str, Any], spell
     return _sketched(PythonFunction(function=function), name, said, spell)
 
 
-def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell: Spell) -> Job:
+def _sketched(source: PythonFunction, name: str, said: Said, spell: Spell) -> Job:
     if said.get("block") is None:
         raise MemsimError(
             f"{name} needs {spell('block')}",
@@ -237,9 +235,7 @@ def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell:
     return vary(Job(source, launch, tuple(said.get("args", ())), name=said.get("name", name)), said)
 
 
-def _with_source_launch(
-    file: str, said: Mapping[str, Any], folder: Path, spell: Spell, verb: str
-) -> Mapping[str, Any]:
+def _with_source_launch(file: str, said: Said, folder: Path, spell: Spell, verb: str) -> Said:
     """The options, completed from the source's own launch."""
     path = folder / file
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
@@ -259,7 +255,7 @@ def _with_source_launch(
     raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
 
 
-def _cached_job(cache: str, said: Mapping[str, Any], folder: Path, where: str, spell: Spell) -> Job:
+def _cached_job(cache: str, said: Said, folder: Path, where: str, spell: Spell) -> Job:
     """The job of a kernel in a folder of Triton's cache."""
     if said.get("grid") is None:
         raise MemsimError(f"{cache} needs {spell('grid')}")
@@ -269,13 +265,13 @@ def _cached_job(cache: str, said: Mapping[str, Any], folder: Path, where: str, s
     return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
 
 
-def launched_job(launched: Launched, said: Mapping[str, Any], spell: Spell = str) -> Job:
+def launched_job(launched: Launched, said: Said, spell: Spell = str) -> Job:
     """The job of a captured or loaded launch; as `read_job`."""
     check_keys(LAUNCHED, said, spell)
     return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
 
 
-def vary(job: Job, said: Mapping[str, Any]) -> Job:
+def vary(job: Job, said: Said) -> Job:
     """The job with options of any target applied: `COMMON` and `allow_out_of_bounds`."""
     return replace(
         job,
@@ -286,7 +282,7 @@ def vary(job: Job, said: Mapping[str, Any]) -> Job:
     )
 
 
-def check_keys(kind: Kind, said: Mapping[str, Any], spell: Spell = str) -> None:
+def check_keys(kind: Kind, said: Said, spell: Spell = str) -> None:
     """Raise a MemsimError unless all options apply to this kind of target."""
     for key in said:
         if key not in kind.keys:

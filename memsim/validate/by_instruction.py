@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TextIO
+from typing import Annotated, TextIO
 
 from msgspec import Meta
 
-from memsim.document import Document, DocumentPart, Line, Texts, plain
+from memsim.document import Document, DocumentPart, JsonObject, Line, Texts, plain
 from memsim.launch import Natural
 from memsim.validate.compare_instructions import (
     DIFFERENT,
@@ -152,7 +152,7 @@ class ValidationDocument(Document, frozen=True, kw_only=True):
     notes: Texts
 
 
-def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, Any]:
+def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> JsonObject:
     """The same as plain values."""
     document = ValidationDocument.of(
         subject,

@@ -15,12 +15,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from memsim.analysis import Analysis
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import read_json
 from memsim.kernels import Spec, catalog
@@ -33,6 +34,7 @@ from memsim.validate.device import (
     Natural,
     Positive,
     Sha256,
+    T,
     Text,
     check_record,
     free_path,
@@ -150,16 +152,15 @@ class EncodedProfile(msgspec.Struct):
         )
 
 
-def _runs(values: Sequence[int | None]) -> list[Any]:
+def _runs(values: Sequence[int | T]) -> list[int | T]:
     """Run-length encoding: 16 16 16 4 as 3 16 1 4."""
     return [part for value, run in groupby(values) for part in (len(list(run)), value)]
 
 
-def _unrolled(runs: Sequence[Any]) -> list[Any]:
+def _unrolled(runs: Sequence[T]) -> list[T]:
     """The inverse of `_runs`."""
-    each = runs[::2]
-    is_right = all(type(times) is int and 0 <= times <= MOST_INSTRUCTIONS for times in each)
-    if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
+    each = [times for times in runs[::2] if isinstance(times, int) and times >= 0]
+    if 2 * len(each) != len(runs) or sum(each) > MOST_INSTRUCTIONS:
         raise MemsimError("not a recording: it has more instructions than a kernel can have")
     return [value for times, value in zip(each, runs[1::2], strict=True) for _ in range(times)]
 
@@ -193,7 +194,7 @@ class CodeRecording:
         """`kernel_v4 1024,1024,1024`."""
         return f"{self.name} {','.join(map(str, self.extents))}".rstrip()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The contents of its file."""
         return {
             "schema": SCHEMA,
@@ -202,7 +203,7 @@ class CodeRecording:
         }
 
     @staticmethod
-    def from_dict(record: dict[str, Any], file: str | None = None) -> CodeRecording:
+    def from_dict(record: JsonObject, file: str | None = None) -> CodeRecording:
         """The inverse of `to_dict`.
 
         Raises:

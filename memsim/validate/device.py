@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import ModuleType
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from memsim.arch import ARCHS
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.validate import standalone
@@ -42,7 +44,7 @@ def now() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def check_record(record: Any, version: int, document: type[T], file: str | None = None) -> T:
+def check_record(record: object, version: int, document: type[T], file: str | None = None) -> T:
     """A record of schema `version`, validated as type `document`.
 
     Raises:
@@ -62,17 +64,17 @@ def check_record(record: Any, version: int, document: type[T], file: str | None 
     return found
 
 
-def _unknown(record: Any, known: Any) -> str | None:
+def _unknown(record: object, known: object) -> str | None:
     """A field that is in `record`, or in objects inside it, and not in `known`; None if there is none."""
     found: Iterable[str | None] = ()
-    if isinstance(record, dict):
+    if isinstance(record, dict) and isinstance(known, dict):
         found = (key if key not in known else _unknown(value, known[key]) for key, value in record.items())
-    elif isinstance(record, list) and record and isinstance(record[0], dict):
+    elif isinstance(record, list) and isinstance(known, Sequence) and record and isinstance(record[0], dict):
         found = map(_unknown, record, known)
     return next(filter(None, found), None)
 
 
-def write_record(record: dict[str, Any], path: Path, replaces: bool = False) -> None:
+def write_record(record: JsonObject, path: Path, replaces: bool = False) -> None:
     """Write a new file atomically. replaces: it may be there, with what the same run had so far.
 
     Raises:
@@ -112,7 +114,7 @@ def free_path(home: Path, stem: str, suffix: str = ".json") -> Path:
     return next(home / name for name in names if not (home / name).exists())
 
 
-def _text(value: Any, indent: str = "") -> str:
+def _text(value: object, indent: str = "") -> str:
     """JSON with one line per item, readable and easy to diff; what is short, lists of plain values and
     objects of numbers are on one line.
     """
@@ -200,7 +202,7 @@ def check_chip(device: Device) -> None:
         )
 
 
-def load_cupy() -> Any:
+def load_cupy() -> ModuleType:
     """The module `cupy`.
 
     Raises:
@@ -216,7 +218,8 @@ def load_cupy() -> Any:
             hint="pip install cupy-cuda12x (cupy-cuda13x for a driver of CUDA 13), or omit --live "
             "to compare with a recording",
         ) from None
-    return cupy
+    found: ModuleType = cupy
+    return found
 
 
 def _without_gpu(problem: str) -> MemsimError:
@@ -240,7 +243,7 @@ EMPTY = "DATA: dict[str, Any] = {}"
 PROGRAMS = Path(standalone.__file__).with_suffix(".json")
 
 
-def program_data() -> dict[str, Any]:
+def program_data() -> JsonObject:
     """What the program runs, as `standalone.measure` takes it."""
     return {"memsim": __version__, **json.loads(PROGRAMS.read_text("utf-8"))}
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,10 +27,12 @@ TYPES = (
     *("float16", "float32", "float64", "bfloat16"),
 )
 
+#: An array of CuPy, which states no types.
+DeviceArray: TypeAlias = Any
 CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
 
-def driver() -> Any:
+def driver() -> ctypes.CDLL:
     """The driver's library.
 
     Raises:
@@ -41,7 +44,7 @@ def driver() -> Any:
         raise MemsimError(str(error)) from None
 
 
-def encode_map(library: Any, one: TensorMap, address: int) -> bytes:
+def encode_map(library: ctypes.CDLL, one: TensorMap, address: int) -> bytes:
     """The bytes of a tensor map over an array whose first element is at `address`.
 
     Raises:
@@ -66,7 +69,7 @@ def encode_map(library: Any, one: TensorMap, address: int) -> bytes:
 
 
 def encode_tiled(
-    library: Any,
+    library: ctypes.CDLL,
     kind: int,
     address: int,
     extents: Sequence[int],
@@ -156,14 +159,15 @@ def launch_clusters(
 class DeviceMemory:
     """What is placed stays until this object is gone."""
 
-    def __init__(self, cupy: Any) -> None:
+    def __init__(self, cupy: ModuleType) -> None:
         self.cupy = cupy
-        self._placed: dict[tuple[int, int], Any] = {}
-        self._hosts: dict[int, tuple[Any, np.ndarray]] = {}  # kept, so that nothing else gets their addresses
-        self._tables: list[Any] = []
-        self._library: Any = None
+        self._placed: dict[tuple[int, int], DeviceArray] = {}
+        #: Kept, so that nothing else gets their addresses.
+        self._hosts: dict[int, tuple[np.ndarray | ArrayArg, np.ndarray]] = {}
+        self._tables: list[DeviceArray] = []
+        self._library: ctypes.CDLL | None = None
 
-    def place(self, array: np.ndarray | ArrayArg) -> tuple[Any, int]:
+    def place(self, array: np.ndarray | ArrayArg) -> tuple[DeviceArray, int]:
         """(an array's allocation on the device, the offset of its first element in bytes).
 
         A plain array's has its shape and element type, and a view's is bytes.
@@ -176,7 +180,7 @@ class DeviceMemory:
             self._placed[place] = self.cupy.asarray(host if is_whole else np.array(memory))
         return self._placed[place], offset
 
-    def address(self, argument: Any) -> int:
+    def address(self, argument: np.ndarray | ArrayArg | ArrayTable) -> int:
         """The address of an array's first element, or of a table, which is made of its arrays' addresses."""
         if isinstance(argument, ArrayTable):
             each = [0 if array is None else self.address(array) for array in argument.arrays]
@@ -191,7 +195,7 @@ class DeviceMemory:
         self._library = self._library or driver()
         return encode_map(self._library, one, address)
 
-    def _host(self, array: np.ndarray | ArrayArg) -> tuple[Any, np.ndarray]:
+    def _host(self, array: np.ndarray | ArrayArg) -> tuple[np.ndarray | ArrayArg, np.ndarray]:
         self._hosts[id(array)] = array, as_numpy(array)
         return self._hosts[id(array)]
 
@@ -222,6 +226,6 @@ class DevicePlaces:
         return self._memory.encode_map(one, array)
 
 
-def address_of(array: Any) -> int:
+def address_of(array: DeviceArray) -> int:
     """The device address of a CuPy array."""
     return int(array.data.ptr)

@@ -18,11 +18,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from memsim.analysis import Analysis
 from memsim.argument_types import ArrayArg, Texture
 from memsim.arguments import describe
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
@@ -132,7 +132,7 @@ def run_jobs(
     what: Sequence[str],
     counter: LaunchCounter,
     also: Sequence[str] = (),
-) -> tuple[list[dict[str, Any] | None], list[CodeProfile]]:
+) -> tuple[list[JsonObject | None], list[CodeProfile]]:
     """One run of the profiler over `jobs`: the program's output for each, and ncu's measurements.
 
     what: options that say what is collected. also: counters that are read, too.
@@ -176,7 +176,7 @@ def _recording(
     device: Device,
     profiler: Profiler,
     date: str,
-    result: dict[str, Any] | None,
+    result: JsonObject | None,
     profiles: Sequence[CodeProfile],
 ) -> CodeRecording:
     origin, shape = job.loaded.origin, job.launch
@@ -203,7 +203,7 @@ def _asked(metrics: Sequence[str]) -> tuple[str, str]:
     return "--metrics", ",".join(metrics)
 
 
-def in_words(value: Any) -> str:
+def in_words(value: object) -> str:
     """An argument in a line: `f32[1024,1024]`, `random, seed 1` if that matters, `1024`, `0x0300...`."""
     if isinstance(value, Texture):
         return f"texture over {in_words(value.array)}"
@@ -319,33 +319,35 @@ def holds(found: Verified) -> bool:
     return all(map(is_as_predicted, found.comparisons))
 
 
-def to_dict(found: Verified) -> dict[str, Any]:
+def to_dict(found: Verified) -> JsonObject:
     """The same for programs."""
     device = found.recordings[0].device
     return {
         "gpu": device.gpu,
         "ncu": found.recordings[0].ncu,
         "as_predicted": holds(found),
-        "counters": [dict(zip(COLUMNS_OF_JSON, row, strict=True)) for row in _figures(found)],
+        "counters": [
+            dict(zip(COLUMNS_OF_JSON, (name, *counts), strict=True)) for name, counts in _figures(found)
+        ],
     }
 
 
 def _rows(found: Verified) -> Iterator[tuple[str, ...]]:
-    for name, *counts in _figures(found):
+    for name, counts in _figures(found):
         if any(counts):
             yield name, *("-" if count is None else f"{count:,}" for count in counts)
 
 
-def _figures(found: Verified) -> Iterator[tuple[Any, ...]]:
-    """Metric, then predicted and measured before, then after."""
+def _figures(found: Verified) -> Iterator[tuple[str, tuple[float | None, ...]]]:
+    """Each metric, and predicted and measured before, then after."""
     before, after = ({figure.metric: figure for figure in one.totals} for one in found.comparisons)
     nothing = MetricComparison("", None, None)
     for metric in dict.fromkeys([*before, *after]):
         one, other = before.get(metric, nothing), after.get(metric, nothing)
-        yield metric, one.predicted, one.measured, other.predicted, other.measured
+        yield metric, (one.predicted, one.measured, other.predicted, other.measured)
     times = [
         next((p.counters[TIME].value for p in recording.profiles if TIME in p.counters), None)
         for recording in found.recordings
     ]
     if any(time is not None for time in times):
-        yield f"{TIME} (ns)", None, times[0], None, times[1]
+        yield f"{TIME} (ns)", (None, times[0], None, times[1])

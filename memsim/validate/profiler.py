@@ -318,7 +318,7 @@ def run_under_ncu(
     return answer, profiles
 
 
-def answer(folder: Path, work: Callable[[], Any]) -> int:
+def answer(folder: Path, work: Callable[[], object]) -> int:
     """Leaves in `folder` what `work` returns, or its error; returns the program's exit code."""
     try:
         told, exit_code = {"answer": work()}, 0

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -24,12 +25,13 @@ from memsim.argument_types.array_arg import as_numpy
 from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.argument_types.launch_arguments import arrays_of, parameter_bytes
 from memsim.captured.saved_launch import LAUNCH, arguments_of, record_arguments
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
 from memsim.names.demangle import demangle
 from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.validate.device import load_cupy
-from memsim.validate.device_memory import DeviceMemory, DevicePlaces, launch_clusters
+from memsim.validate.device_memory import DeviceArray, DeviceMemory, DevicePlaces, launch_clusters
 from memsim.validate.profiler import answer
 
 PLAN = "plan.json"
@@ -51,22 +53,22 @@ class Step:
     grid: tuple[int, ...]
     block: tuple[int, ...]
     shared_bytes: int
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     cluster: tuple[int, ...] | None = None
     catalogue: str = ""
     size: tuple[int, ...] = ()
 
 
-def pack(args: Sequence[Any], folder: Path) -> list[Any]:
+def pack(args: Sequence[object], folder: Path) -> list[object]:
     """Arguments as `launch.json` has them; existing arrays are written to `folder`, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
-    packed: list[Any] = msgspec.to_builtins(
+    packed: list[object] = msgspec.to_builtins(
         record_arguments(as_arguments(args), folder), enc_hook=np.generic.item
     )
     return packed
 
 
-def unpack(records: Sequence[Any], folder: Path) -> list[Any]:
+def unpack(records: Sequence[object], folder: Path) -> list[object]:
     """The inverse of `pack`."""
     return arguments_of(documents_of(records, "$"), folder / LAUNCH)
 
@@ -78,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     return answer(folder, lambda: [run(Step(**record), folder) for record in steps])
 
 
-def run(step: Step, folder: Path) -> dict[str, Any] | None:
+def run(step: Step, folder: Path) -> JsonObject | None:
     """Launch a kernel, measured, and compare the outputs of a catalogue kernel with the reference.
 
     Raises:
@@ -110,8 +112,8 @@ class ReadyLaunch:
     step: Step
     function: Any
     buffers: Sequence[bytes]
-    arrays: dict[str, Any]
-    kept: tuple[Any, ...]
+    arrays: dict[str, DeviceArray]
+    kept: tuple[object, ...]
 
     def run(self) -> None:
         """Launch it, without waiting for it."""
@@ -125,8 +127,13 @@ class ReadyLaunch:
 
 
 def launch(
-    cupy: Any, path: Path, kernel: MachineKernel, step: Step, args: Mapping[str, Any], spec: Spec | None
-) -> dict[str, Any]:
+    cupy: ModuleType,
+    path: Path,
+    kernel: MachineKernel,
+    step: Step,
+    args: Mapping[str, object],
+    spec: Spec | None,
+) -> dict[str, DeviceArray]:
     """The launch itself, between the profiler's start and stop; returns the arrays by name, on the device."""
     from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
 
@@ -139,7 +146,12 @@ def launch(
 
 
 def prepare(
-    cupy: Any, path: Path, kernel: MachineKernel, step: Step, args: Mapping[str, Any], spec: Spec | None
+    cupy: ModuleType,
+    path: Path,
+    kernel: MachineKernel,
+    step: Step,
+    args: Mapping[str, object],
+    spec: Spec | None,
 ) -> ReadyLaunch:
     """Put all that a launch needs on the device."""
     memory = DeviceMemory(cupy)
@@ -169,7 +181,9 @@ def prepare(
     return ReadyLaunch(step, function, buffers, {**arrays, **textured}, (memory, textures))
 
 
-def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> dict[str, Any]:
+def check(
+    cupy: ModuleType, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, DeviceArray]
+) -> JsonObject:
     """The error of the outputs relative to the reference, and whether float32 rounding explains it.
 
     The bound: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1, for sums of products in
@@ -191,7 +205,7 @@ def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, 
     }
 
 
-def texture_over(cupy: Any, array: Any) -> Any:
+def texture_over(cupy: ModuleType, array: DeviceArray) -> DeviceArray:
     """A texture object over a float32 array, as `Texture1D` describes it."""
     texture, runtime = cupy.cuda.texture, cupy.cuda.runtime
     channels = texture.ChannelFormatDescriptor(32, 32, 32, 32, runtime.cudaChannelFormatKindFloat)
@@ -202,7 +216,7 @@ def texture_over(cupy: Any, array: Any) -> Any:
 
 
 @contextmanager
-def refusals(cupy: Any, kernel: str, size: Sequence[int]) -> Iterator[None]:
+def refusals(cupy: ModuleType, kernel: str, size: Sequence[int]) -> Iterator[None]:
     """Converts CUDA's errors about a kernel.
 
     Raises:

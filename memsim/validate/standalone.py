@@ -38,7 +38,7 @@ class Refused(Exception):
 class Gpu:
     """The first GPU, through the driver's interface."""
 
-    def __init__(self, cuda: Any = None) -> None:
+    def __init__(self, cuda: ctypes.CDLL | None = None) -> None:
         self.cuda = load_driver() if cuda is None else cuda
         self.device, context = ctypes.c_int(), ctypes.c_void_p()
         self.call("cuInit", 0)
@@ -46,7 +46,7 @@ class Gpu:
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.device)
         self.call("cuCtxSetCurrent", context)
 
-    def call(self, name: str, *arguments: Any) -> None:
+    def call(self, name: str, *arguments: object) -> None:
         """Call a function of the driver; raises Refused unless it succeeds."""
         status = getattr(self.cuda, name)(*arguments)
         if status:
@@ -98,7 +98,7 @@ class Gpu:
         self.call("cuModuleUnload", module)
         return least
 
-    def _memory(self, like: Any) -> ctypes.c_uint64:
+    def _memory(self, like: ctypes.Array[ctypes.c_uint32] | ctypes.Array[ctypes.c_uint64]) -> ctypes.c_uint64:
         """The address of as much device memory."""
         address = ctypes.c_uint64()
         self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(ctypes.sizeof(like)))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil
-from typing import Annotated, Any, TextIO, get_type_hints
+from typing import Annotated, TextIO, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
 from memsim.analysis import Analysis
 from memsim.bound import Bound, BoundFigures, percent
-from memsim.document import Document, Texts, plain
+from memsim.document import Document, JsonObject, Texts, plain
 from memsim.least_work import dram_bytes
 from memsim.views.labels import at_all_places, count, number, size
 from memsim.views.screen import Column, Row, Screen
@@ -144,7 +144,7 @@ BoundDocument = msgspec.defstruct(
 )
 
 
-def to_dict(analysis: Analysis) -> dict[str, Any]:
+def to_dict(analysis: Analysis) -> JsonObject:
     """The bounds as plain values."""
     figures = msgspec.structs.asdict(analysis.bound.figures)
     document = BoundDocument(kernel=analysis.trace.kernel, uncertain=analysis.trace.uncertain, **figures)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Literal, TextIO
 
 from msgspec import Meta
 
 from memsim.arch.units import WARP
-from memsim.document import Dim3, Document, DocumentPart, Texts, plain
+from memsim.document import Dim3, Document, DocumentPart, JsonObject, Texts, plain
 from memsim.errors import MemsimError
 from memsim.launch import Launch, Natural, coordinates_of
 from memsim.sanitizer.hazards import TOOLS, FoundAccess, Hazard, Sanitized
@@ -227,12 +227,12 @@ class SanitizeLaunchesDocument(Document, frozen=True, kw_only=True):
     launches: tuple[NamedPart, ...]
 
 
-def to_dict(found: Sanitized) -> dict[str, Any]:
+def to_dict(found: Sanitized) -> JsonObject:
     """The errors as plain values."""
     return plain(_document(found))
 
 
-def all_to_dict(launches: Sequence[tuple[str, Sanitized | MemsimError]]) -> dict[str, Any]:
+def all_to_dict(launches: Sequence[tuple[str, Sanitized | MemsimError]]) -> JsonObject:
     """Those of several launches by name, or why they were not judged."""
     parts = (
         NamedPart(name=name, error=str(found), sanitized=None)

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Literal, TextIO
 
 import msgspec
 from msgspec import Meta
 
 from memsim.bound import percent
-from memsim.document import Document, Texts, plain
+from memsim.document import Document, JsonObject, Texts, plain
 from memsim.estimated_time import NOT_MODELLED
 from memsim.files import open_replacement
 from memsim.instruction import opcode_of
@@ -134,7 +134,7 @@ class TimeDocument(Document, frozen=True, kw_only=True):
     instructions: Annotated[tuple[InstructionTime, ...], Meta(description="those that were executed")]
 
 
-def to_dict(time: LaunchTime) -> dict[str, Any]:
+def to_dict(time: LaunchTime) -> JsonObject:
     """The estimate as plain values."""
     return plain(
         TimeDocument.of(
@@ -217,11 +217,11 @@ def write_trace(time: LaunchTime, path: Path) -> None:
         file.write(msgspec.json.encode({"displayTimeUnit": "ns", "traceEvents": list(events(time))}))
 
 
-def events(time: LaunchTime) -> Iterator[dict[str, Any]]:
+def events(time: LaunchTime) -> Iterator[JsonObject]:
     """The events of the trace: waiting, and issues."""
     ops = {address_of(one.address): one for one in time.instructions}
     for scheduler, warp in sorted({(one.scheduler, one.warp) for one in time.issues}):
-        place: dict[str, Any] = {"pid": scheduler, "tid": warp}
+        place: JsonObject = {"pid": scheduler, "tid": warp}
         yield {"ph": "M", "name": "process_name", **place, "args": {"name": f"scheduler {scheduler}"}}
         yield {"ph": "M", "name": "thread_name", **place, "args": {"name": f"warp {warp}"}}
     for one in time.issues:

@@ -20,13 +20,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape as escape_html
 from pathlib import PurePath, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 from msgspec import Meta
 
-from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
+from memsim.document import Document, DocumentPart, JsonObject, Line, Texts, one_of, plain
 from memsim.guard.comparison import ORDER
 from memsim.guard.outcome import (
     BROKEN,
@@ -258,7 +258,7 @@ def sarif(outcome: Outcome, locate: Locate) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _rules() -> list[dict[str, Any]]:
+def _rules() -> list[JsonObject]:
     return [
         {
             "id": kind,
@@ -273,9 +273,9 @@ def _level(kind: str) -> str:
     return "note" if kind in HARMLESS else "error"
 
 
-def _result(finding: Finding, locate: Locate) -> dict[str, Any]:
+def _result(finding: Finding, locate: Locate) -> JsonObject:
     where = place(finding, locate)
-    region: dict[str, Any] = {"startLine": 1}  # code scanning takes no result without a line
+    region: JsonObject = {"startLine": 1}  # code scanning takes no result without a line
     if where.line is not None:
         region = {"startLine": where.line, "snippet": {"text": finding.site.source}}
     if where.column is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 from msgspec import Meta
 
 from memsim.arch.units import BANKS, LINE, SECTOR
 from memsim.counts import SiteCounts
-from memsim.document import Count, Document, DocumentPart, Line, Texts, plain
+from memsim.document import Count, Document, DocumentPart, JsonObject, Line, Texts, plain
 from memsim.launch import Natural
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.canvas import colour_of_count
@@ -240,7 +240,7 @@ class RequestDocument(Document, frozen=True, kw_only=True):
     uncertain: Annotated[Texts, Meta(description="why the launch may make other requests")]
 
 
-def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> dict[str, Any]:
+def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> JsonObject:
     """A request of a kernel as plain values."""
     origin, answer, *why = request.origin, *sentences(request)
     shared = request if isinstance(request, SharedRequest) else None

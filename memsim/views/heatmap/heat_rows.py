@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TextIO, TypeAlias
 
 from msgspec import Meta
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import BANKS
-from memsim.document import Count, Document, DocumentPart, Line, plain
+from memsim.document import Count, Document, DocumentPart, JsonObject, Line, plain
 from memsim.errors import MemsimError
 from memsim.launch import Natural
 from memsim.pictures.bank_use import BankUse, bank_use
@@ -151,7 +151,7 @@ class HeatmapDocument(Document, frozen=True, kw_only=True):
     panels: Annotated[tuple[HeatmapPanel, ...], Meta(description="TARGET, and what it is compared with")]
 
 
-def heatmap_document(analyses: Sequence[Analysis]) -> dict[str, Any]:
+def heatmap_document(analyses: Sequence[Analysis]) -> JsonObject:
     """The rows of each analysis as plain values."""
     panels = (
         HeatmapPanel(kernel=analysis.trace.kernel, rows=tuple(map(_heatmap_row, heat_rows(analysis))))
