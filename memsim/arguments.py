@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def element_of(declared: str) -> tuple[str, int] | None:
 
 
 def check_elements(
-    values: Sequence[Any], names: Sequence[str], types: Sequence[str], where: str = "--arg"
+    values: Sequence[object], names: Sequence[str], types: Sequence[str], where: str = "--arg"
 ) -> None:
     """Raise a MemsimError unless the element types of arrays match the C types of the kernel's parameters, or
     are bytes that make up whole elements.

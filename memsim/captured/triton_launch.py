@@ -23,7 +23,7 @@ from memsim.argument_types import ArrayArg, TensorMap
 from memsim.argument_types.argument import allocation
 from memsim.argument_types.array_tables import SWIZZLES
 from memsim.argument_types.foreign_arrays import as_argument
-from memsim.arguments import read_arguments
+from memsim.arguments import Value, read_arguments
 from memsim.captured.cache_files import descriptions
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
 from memsim.errors import MemsimError
@@ -196,7 +196,11 @@ class TritonDescription(msgspec.Struct):
 
 
 def read_cache(
-    folder: Path, grid: int | Sequence[int], args: Sequence[Any], name: str | None = None, where: str = "args"
+    folder: Path,
+    grid: int | Sequence[int],
+    args: Sequence[str | Value],
+    name: str | None = None,
+    where: str = "args",
 ) -> Launched:
     """The launch of a cached kernel. `where` is the source of `args`, which may be texts, in errors.
 

@@ -24,7 +24,7 @@ from memsim.simt.decided_by import decided_by
 from memsim.simt.pointer_roots import PARAMETER_BITS
 
 
-def not_given(executable: Executable, names: Sequence[str], arguments: Iterable[Any]) -> dict[str, int]:
+def not_given(executable: Executable, names: Sequence[str], arguments: Iterable[object]) -> dict[str, int]:
     """The arguments with arrays whose contents are random, and the roots of what they point to, as bits."""
     found = {}
     for parameter, name, argument in zip(executable.parameters, names, arguments):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -97,7 +96,7 @@ class Accesses(Lanes):
         self.again: Again | None = None
         self.reads_idle = False
         self.operands_of: dict[int, frozenset[str]] = {}
-        self.repeats: dict[int, dict[tuple[Any, ...], Again]] = {}
+        self.repeats: dict[int, dict[tuple[Hashable, ...], Again]] = {}
         self.spinning: dict[int, Mask] = {}
         self.loaded: NotesLoads | None = None
         self.in_flight = CopiesInFlight()

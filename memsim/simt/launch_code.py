@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Any
 
 from memsim.arch import ARCHS, MEASURED, Front, arch_of_code, plain_name
 from memsim.argument_types import TensorMap, Texture
@@ -43,7 +42,7 @@ from memsim.state.tensors import bits_of_tensor, tensor_of, tensor_of_bits
 def code_of_launch(
     kernel: Executable,
     launch: Launch,
-    arguments: Sequence[Any],
+    arguments: Sequence[object],
     names: Sequence[str],
     memory: Memory,
     everything: bool,
@@ -86,7 +85,7 @@ def _steps_of(dataflow: Dataflow) -> KnownSteps:
 
 
 def _parameters(
-    kernel: Executable, arguments: Sequence[Any], names: Sequence[str], memory: Memory
+    kernel: Executable, arguments: Sequence[object], names: Sequence[str], memory: Memory
 ) -> tuple[bytes, dict[int, Buffer], dict[int, tuple[str, int]]]:
     """The parameters as bytes; by root, the arrays that they point to, and names and values of other numbers
     of 8 bytes.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
 from memsim.arch import Arch, arch_of_code
 from memsim.argument_types.launch_arguments import arrays_of
@@ -108,7 +107,7 @@ NEVER_WRITTEN = {
 def memory_of(
     kernel: Executable,
     launch: Launch,
-    arguments: Sequence[Any],
+    arguments: Sequence[object],
     names: Sequence[str],
     memory: Memory | None = None,
     *,

@@ -176,7 +176,7 @@ class PreparedLaunch:
         self,
         kernel: Executable,
         launch: Launch,
-        arguments: Sequence[Any],
+        arguments: Sequence[object],
         names: Sequence[str],
         *,
         arch: Arch,

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
@@ -40,7 +41,9 @@ class SketchArray:
     offset: int | None
     align: int
 
-    def __init__(self, name: str, layout: LayoutLike, dtype: Any, offset: int | None, align: int) -> None:
+    def __init__(
+        self, name: str, layout: LayoutLike, dtype: DTypeLike, offset: int | None, align: int
+    ) -> None:
         fields = {
             "name": name,
             "layout": layout_of(layout),
@@ -134,9 +137,9 @@ class Element:
     """
 
     array: SketchArray
-    index: tuple[Any, ...]
+    index: tuple[object, ...]
 
-    def load(self, *, vector: int = 1, mask: Any = True) -> None:
+    def load(self, *, vector: int = 1, mask: ArrayLike = True) -> None:
         """Each thread reads its element.
 
         Raises:
@@ -145,11 +148,11 @@ class Element:
         """
         self._access("load", vector, mask)
 
-    def store(self, *, vector: int = 1, mask: Any = True) -> None:
+    def store(self, *, vector: int = 1, mask: ArrayLike = True) -> None:
         """Each thread writes its element."""
         self._access("store", vector, mask)
 
-    def atomic(self, operation: str = "add", *, mask: Any = True) -> None:
+    def atomic(self, operation: str = "add", *, mask: ArrayLike = True) -> None:
         """Each thread updates its element and reads the old value.
 
         operation: add, min, max, and, or, xor, exch, cas; in shared memory also inc: adding the constant 1
@@ -158,11 +161,11 @@ class Element:
         """
         self._access(_atomic(self.array, operation, "atomic"), 1, mask)
 
-    def reduction(self, operation: str = "add", *, mask: Any = True) -> None:
+    def reduction(self, operation: str = "add", *, mask: ArrayLike = True) -> None:
         """Each thread updates its element without reading the old value; as `atomic`."""
         self._access(_atomic(self.array, operation, "reduction"), 1, mask)
 
-    def ldmatrix(self, count: Literal[1, 2, 4] = 4, *, mask: Any = True) -> None:
+    def ldmatrix(self, count: Literal[1, 2, 4] = 4, *, mask: ArrayLike = True) -> None:
         """A warp reads `count` 8x8 matrices of 16-bit elements; lanes 0 to `8 * count - 1` address their
         rows.
 
@@ -170,7 +173,7 @@ class Element:
         """
         self._matrix("ldmatrix", count, mask)
 
-    def stmatrix(self, count: Literal[1, 2, 4] = 4, *, mask: Any = True) -> None:
+    def stmatrix(self, count: Literal[1, 2, 4] = 4, *, mask: ArrayLike = True) -> None:
         """A warp writes `count` 8x8 matrices of 16-bit elements; as `ldmatrix`."""
         self._matrix("stmatrix", count, mask)
 
@@ -179,8 +182,8 @@ class Element:
         source: Element,
         *,
         vector: int = 1,
-        mask: Any = True,
-        read: Any = True,
+        mask: ArrayLike = True,
+        read: ArrayLike = True,
         bypass: bool = False,
     ) -> None:
         """Each thread copies from an element in global memory to this one, bypassing the registers.
@@ -196,7 +199,7 @@ class Element:
             ElementAccess(self, "cp_async_cg" if bypass else "cp_async", vector, mask), source, read
         )
 
-    def _matrix(self, access: str, count: int, mask: Any) -> None:
+    def _matrix(self, access: str, count: int, mask: ArrayLike) -> None:
         if self.array.space != "shared":
             raise MemsimError(f"{access} works on shared memory, but {self.array.name} is in global memory")
         if count not in (1, 2, 4):
@@ -208,7 +211,7 @@ class Element:
             )
         current(access).access(ElementAccess(self, access, vector, mask, lanes=8 * count))
 
-    def _access(self, access: str, vector: int, mask: Any) -> None:
+    def _access(self, access: str, vector: int, mask: ArrayLike) -> None:
         current(access).access(ElementAccess(self, access, vector, mask))
 
 
@@ -239,7 +242,7 @@ class ElementAccess:
     element: Element
     access: str
     vector: int
-    mask: Any
+    mask: ArrayLike
     lanes: int = WARP
 
 
@@ -249,7 +252,7 @@ class Running(Protocol):
     def access(self, made: ElementAccess) -> None:
         """Record an access by the active threads."""
 
-    def copy(self, made: ElementAccess, source: Element, read: Any) -> None:
+    def copy(self, made: ElementAccess, source: Element, read: ArrayLike) -> None:
         """Record a copy from `source`; threads outside of `read` write zeros."""
 
 
@@ -284,7 +287,7 @@ def current(access: str) -> Running:
 class Indexed(SketchArray):
     """An array whose elements can be accessed."""
 
-    def __getitem__(self, index: Any) -> Element:
+    def __getitem__(self, index: object) -> Element:
         """The element that each thread accesses. `index`: an integer or an array of them for each axis."""
         return Element(self, index if isinstance(index, tuple) else (index,))
 
@@ -309,7 +312,7 @@ class SharedArray(Indexed):
         self,
         name: str,
         layout: LayoutLike,
-        dtype: Any = "f32",
+        dtype: DTypeLike = "f32",
         *,
         offset: int | None = None,
         align: int = SHARED_ALIGN,
@@ -322,5 +325,5 @@ class GlobalArray(Indexed):
 
     space: ClassVar[str] = "global"
 
-    def __init__(self, name: str, layout: LayoutLike, dtype: Any = "f32") -> None:
+    def __init__(self, name: str, layout: LayoutLike, dtype: DTypeLike = "f32") -> None:
         super().__init__(name, layout, dtype, None, GLOBAL_ALIGN)

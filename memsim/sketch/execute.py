@@ -9,10 +9,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from memsim.access import AccessSide, Chunk, Site, SiteAccess
 from memsim.arch import SM_90
@@ -20,6 +20,7 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.instruction import Instruction, Place
 from memsim.launch import Launch
+from memsim.layout import Layout
 from memsim.sketch.element import Element, ElementAccess, SketchArray, recorded_by
 from memsim.sketch.place import (
     PythonLine,
@@ -105,7 +106,7 @@ def _checked_index(element: Element, lanes: AccessingThreads) -> Indices:
     return index
 
 
-def _integers(value: Any, name: str, shape: tuple[int, int]) -> NDArray[np.int64]:
+def _integers(value: object, name: str, shape: tuple[int, int]) -> NDArray[np.int64]:
     array = np.asarray(value)
     if array.dtype.kind not in "iu":
         what = value if isinstance(value, slice) else array.dtype
@@ -142,7 +143,7 @@ def _check_vector(
 
 
 def _torn(
-    layout: Any, index: Indices, axis: int, offsets: NDArray[np.int64], vector: int
+    layout: Layout, index: Indices, axis: int, offsets: NDArray[np.int64], vector: int
 ) -> NDArray[np.bool_]:
     """Where the elements along an axis are not contiguous, or not all inside the array."""
     wrong = index[axis] + vector > layout.extents[axis]
@@ -205,7 +206,7 @@ class Sketch:
         addresses = self._addresses(made.element, made.vector, lanes)
         self._tell(made, made.element, _integer(addresses), from_bools(lanes.active))
 
-    def copy(self, made: ElementAccess, source: Element, read: Any) -> None:
+    def copy(self, made: ElementAccess, source: Element, read: ArrayLike) -> None:
         """Record a copy from `source`; threads outside of `read` write zeros."""
         target, element = made.element.array, source.array
         if target.itemsize != element.itemsize:
@@ -244,7 +245,7 @@ class Sketch:
 
     # --- lanes and addresses
 
-    def _lanes(self, mask: Any) -> AccessingThreads:
+    def _lanes(self, mask: ArrayLike) -> AccessingThreads:
         shape = len(self.blocks), self.launch.warps * WARP
         active = np.atleast_2d(np.logical_and(self.thread.active, checked_mask(mask, "mask")))
         try:
@@ -323,7 +324,7 @@ class Sketch:
 def trace_function(
     function: Callable[..., object],
     launch: Launch,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     blocks: NDArray[np.int64] | None = None,
     progress: Progress = None,
     names: Mapping[str, str] | None = None,

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +41,13 @@ class PythonFunction(TraceSource):
     folder: Path = Path()
     file: str = ""
     name: str | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
     function: Callable[..., object] | None = None
 
     def trace(
         self,
         launch: Launch,
-        args: Sequence[Any],
+        args: Sequence[object],
         blocks: NDArray[np.int64] | None,
         progress: Callable[[float], None] | None,
         recorder: Callable[[], Recorder] = Recorder,
@@ -134,7 +133,7 @@ def _check_syntax(path: Path, shown: str) -> None:
         ) from None
 
 
-def value_of(text: Any) -> Any:
+def value_of(text: object) -> object:
     """A parameter's value: a Python literal, or else the text itself."""
     if not isinstance(text, str):
         return text

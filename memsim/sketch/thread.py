@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
@@ -22,9 +21,9 @@ from memsim.launch import Launch
 class Coordinates:
     """CUDA's `uint3` and `dim3`: ints, or int64 arrays of shape (1, threads) or (blocks, 1)."""
 
-    x: Any
-    y: Any
-    z: Any
+    x: int | NDArray[np.int64]
+    y: int | NDArray[np.int64]
+    z: int | NDArray[np.int64]
 
 
 class Thread:
@@ -55,7 +54,7 @@ class Thread:
         return coordinates(self._blocks[:, None], self._launch.grid)
 
     @contextmanager
-    def when(self, condition: Any) -> Iterator[None]:
+    def when(self, condition: ArrayLike) -> Iterator[None]:
         """`if (condition)` for each thread: only threads for which it holds make the accesses inside."""
         before = self.active
         self.active = np.logical_and(before, checked_mask(condition, "condition"))
@@ -84,7 +83,7 @@ def coordinates(number: NDArray[np.int64], shape: tuple[int, int, int]) -> Coord
     return Coordinates(number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1]))
 
 
-def checked_mask(mask: Any, what: str) -> NDArray[np.bool_]:
+def checked_mask(mask: ArrayLike, what: str) -> NDArray[np.bool_]:
     """A mask as a bool array.
 
     Raises:

@@ -26,7 +26,7 @@ MOST_MOVED = 1 << 16
 Span = tuple[int, int]
 
 
-def _span(array: Any) -> Span | None:
+def _span(array: object) -> Span | None:
     """The memory span of a numpy array; None for one that is only described, or empty."""
     if not isinstance(array, np.ndarray) or not array.nbytes:
         return None
@@ -228,7 +228,7 @@ class Memory:
         """The bytes of global memory before anything is written to them, uint8 [1, size]."""
         return np.zeros((1, size), np.uint8)
 
-    def call(self, name: str, machine: Any, op: Any, active: Any) -> np.ndarray | None:
+    def call(self, name: str, machine: object, op: object, active: object) -> np.ndarray | None:
         """What a function of the driver returns that lanes call, int64 [B, T]; None: not known."""
         return None
 

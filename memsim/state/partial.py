@@ -6,7 +6,7 @@ An instruction computes in the known lanes; in lanes where an operand is unknown
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class Partial:
 
 #: What a register holds for all lanes of a chunk of blocks (`memsim.state.registers`): one number, parts by
 #: block and thread, an array [B or 1, T or 1], truths, what is unknown and why, or nothing: never written.
+T = TypeVar("T")
 Value = int | bool | Sum | Part | np.ndarray | Poison | Partial | None
 
 
@@ -99,12 +100,12 @@ def known_bits(value: Value, lanes: bool | Part) -> np.ndarray | None:
 
 
 def on_known_lanes(
-    registers: list[Any],
+    registers: list[Value],
     slots: Iterable[int],
     lanes: Callable[[], bool | Part],
-    compute: Callable[[], Any],
+    compute: Callable[[], T],
     unknown: Poison,
-) -> tuple[Any, bool | Part]:
+) -> tuple[T, bool | Part]:
     """`compute()` with each register of `slots` restricted to its known lanes, and the lanes in which the
     result is valid.
 
@@ -119,14 +120,14 @@ def on_known_lanes(
 
 
 def where_known(
-    registers: list[Any], slots: Iterable[int], compute: Callable[[], Any]
-) -> tuple[Any, bool | Part]:
+    registers: list[Value], slots: Iterable[int], compute: Callable[[], T]
+) -> tuple[T, bool | Part]:
     """`compute()` with each register of `slots` restricted to its known lanes, and the lanes of all of them.
 
     Raises:
         Poisoned: a register is unknown in all lanes.
     """
-    partial = [(slot, registers[slot]) for slot in slots if isinstance(registers[slot], Partial)]
+    partial = [(slot, one) for slot in slots if isinstance(one := registers[slot], Partial)]
     known: bool | Part = True
     for slot, value in partial:
         known = both(known, value.known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
 from itertools import count
 from typing import Any, TypeVar
@@ -55,7 +55,7 @@ class Part:
         self._lo: int | None = None
         self._hi: int | None = None
         self._bits: int | None = None
-        self._derived: dict[Any, Part] = {}
+        self._derived: dict[Hashable, Part] = {}
         self._digest: bytes | None = None
         self._lanes: np.ndarray | None = None
         self._among: np.ndarray | None = None
@@ -120,7 +120,7 @@ class Part:
         rows, columns = self.shape
         return bool(rows * columns <= MOST_COMPARED)
 
-    def derived(self, key: Any, change: Callable[[np.ndarray], np.ndarray]) -> Part:
+    def derived(self, key: Hashable, change: Callable[[np.ndarray], np.ndarray]) -> Part:
         """`change` applied to the part; cached, so that a loop gets the same object again."""
         if key not in self._derived:
             if len(self._derived) > 16:

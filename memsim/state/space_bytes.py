@@ -440,7 +440,7 @@ def of_active(index: np.ndarray, active: bool | Part) -> np.ndarray:
     return np.where(mask, index, one)
 
 
-def as_register(array: np.ndarray) -> Any:
+def as_register(array: np.ndarray) -> int | Sum | np.ndarray:
     """A loaded element as a register value."""
     if array.dtype.kind == "f":
         return array

@@ -7,7 +7,7 @@ something may carry, the sum is expanded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def may_carry(value: Sum, count: int) -> bool:
     return top > mask
 
 
-def for_each_part(value: Sum, key: Any, change: Callable[[Any], Any]) -> Int:
+def for_each_part(value: Sum, key: Hashable, change: Callable[[Any], Any]) -> Int:
     """`change` applied to the constant and to each part; a part that becomes constant is added to the
     constant.
     """

@@ -64,7 +64,7 @@ class CallerLayout:
         )
 
 
-def packed_arguments(values: Sequence[Any], layouts: Sequence[CallerLayout]) -> list[Any]:
+def packed_arguments(values: Sequence[object], layouts: Sequence[CallerLayout]) -> list[Any]:
     """A launch's arguments, those of the layouts as their caller has to keep them."""
     found = list(values)
     for each in layouts:
@@ -87,7 +87,7 @@ def array_of(argument: Any) -> np.ndarray | None:
     return whole if isinstance(whole, np.ndarray) else None
 
 
-def is_given_once(values: Sequence[Any], number: int) -> bool:
+def is_given_once(values: Sequence[object], number: int) -> bool:
     """Whether no other argument has memory of an argument's array."""
     own, others = values[number], [one for place, one in enumerate(values) if place != number]
     arrays = (array for one in others for _, array in argument_of(one).pointees())

@@ -7,7 +7,7 @@ requests; when requests are expanded, one block represents all whose part is equ
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def identity(address: int | Sum, active: Mask, period: int) -> tuple[int, ...]:
     return address.s % period, u.uid if u else 0, v.uid if v else 0, f.uid if f else 0, lanes
 
 
-def content(address: int | Sum, active: Mask, period: int) -> Any:
+def content(address: int | Sum, active: Mask, period: int) -> tuple[Hashable, ...] | None:
     """As `identity`, by content, for values that loops recompute. None: not useful here."""
     if not isinstance(address, Sum) or address.v is None or address.f is not None:
         return None

@@ -6,8 +6,8 @@ are computed, and those of the others are shifted copies, marked many at once.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -107,8 +107,8 @@ class Marks:
         self.pieces: dict[int, MapPiece] = {}
         self.has_writes = False
         self.awaited = ""
-        self.by_parts: dict[Any, Shape] = {}
-        self.by_content: dict[Any, Shape] = {}
+        self.by_parts: dict[Hashable, Shape] = {}
+        self.by_content: dict[Hashable, Shape] = {}
         self.waiting: list[Shape] = []
         self.executions = self.remembered = self.of_chunk = 0
 
@@ -268,7 +268,7 @@ def distinct(values: np.ndarray) -> np.ndarray:
     return found
 
 
-def _key(address: Sum, active: bool | Part) -> Any:
+def _key(address: Sum, active: bool | Part) -> tuple[Hashable, ...]:
     """Equal for executions whose sectors are the same up to whole sectors; loops recompute `v`."""
     lanes = active.digest if isinstance(active, Part) else None
     return address.s & IN_SECTOR, address.u and address.u.uid, address.v and address.v.digest, lanes

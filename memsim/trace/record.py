@@ -10,7 +10,7 @@ same is kept (`memsim.model.alike`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any
 
@@ -84,8 +84,8 @@ class Recorder(Listener):
         self.global_period = APART_EVERYWHERE if everywhere else PERIOD
         self.sites: dict[int, SiteRecord] = {}
         self.tallies: list[Tally] = []
-        self.seen: dict[Any, Tally | Uncosted] = {}
-        self.by_content: dict[Any, Tally] = {}
+        self.seen: dict[Hashable, Tally | Uncosted] = {}
+        self.by_content: dict[Hashable, Tally] = {}
         self.blocks: np.ndarray = np.zeros(0, np.int64)
         self.warps = 1
         self.first_warps: np.ndarray = np.zeros(0, np.int64)
@@ -139,7 +139,7 @@ class Recorder(Listener):
         own_period, other_period = self.periods(site)
         # In a loop an access often has the very parts of registers that it had before: their identity is the
         # cheapest key. What is computed anew is recognised by content, in `tally_of_event`.
-        key: Any = (site.index, *identity(address, active, own_period))
+        key: tuple[Hashable, ...] = (site.index, *identity(address, active, own_period))
         if other is not None:
             key = (*key, *identity(other.address, other.active, other_period))
         tally = self.seen.get(key)
@@ -273,7 +273,7 @@ class Recorder(Listener):
         own, other = self.shared_period, self.global_period
         return (own, other) if site.space == "shared" else (other, own)
 
-    def tally_of_event(self, record: SiteRecord, sides: Sides, key: Any) -> Tally | Uncosted:
+    def tally_of_event(self, record: SiteRecord, sides: Sides, key: Hashable) -> Tally | Uncosted:
         """The requests of an event that was not seen before."""
         periods = self.periods(record.site)
         if record.rows.folded:
@@ -293,7 +293,9 @@ class Recorder(Listener):
         self.remembered += 500 + tally.rows.nbytes + tally.counts.nbytes
         if key is not None:
             self.by_content[key] = tally
-            self.remembered += sum(len(part) for one in contents for part in one if isinstance(part, bytes))
+            self.remembered += sum(
+                len(part) for one in contents for part in one or () if isinstance(part, bytes)
+            )
         return tally
 
     def count_rows(self, record: SiteRecord, requests: Requests, weights: np.ndarray) -> Tally:

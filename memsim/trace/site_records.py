@@ -6,7 +6,7 @@ Rows are found by hash and compared in full; after a hash collision, by their by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any
@@ -238,7 +238,7 @@ class Tally:
 class Uncosted:
     """One kind of event whose requests, made `weights` times each, have no rows yet."""
 
-    key: Any
+    key: Hashable
     made: Requests
     weights: np.ndarray
     requests: int
@@ -302,12 +302,13 @@ class Again:
         return True
 
 
-def joined_requests(some: list[Any]) -> Any:
+def joined_requests(some: list[Requests]) -> Requests:
     """Requests of one site and one type, concatenated."""
     if len(some) == 1:
         return some[0]
     columns = [[getattr(one, column.name) for one in some] for column in fields(some[0])]
-    return type(some[0])(*(None if column[0] is None else np.concatenate(column) for column in columns))
+    joined: list[Any] = [None if column[0] is None else np.concatenate(column) for column in columns]
+    return type(some[0])(*joined)
 
 
 def note_of_folded(sites: Iterable[AccessSite]) -> list[str]:

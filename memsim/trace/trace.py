@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ class TraceSource(ABC):
     def trace(
         self,
         launch: Launch,
-        args: Sequence[Any],
+        args: Sequence[object],
         blocks: NDArray[np.int64] | None,
         progress: Callable[[float], None] | None,
         recorder: Callable[[], Recorder],
@@ -104,7 +104,7 @@ class TraceFile(TraceSource):
     def trace(
         self,
         launch: Launch,
-        args: Sequence[Any],
+        args: Sequence[object],
         blocks: NDArray[np.int64] | None,
         progress: Callable[[float], None] | None,
         recorder: Callable[[], Recorder],

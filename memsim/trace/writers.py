@@ -8,7 +8,7 @@ one warp.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Writers:
 
     def __init__(self) -> None:
         self.threads = np.zeros(0, np.int32)
-        self.seen: set[Any] = set()
+        self.seen: set[Hashable] = set()
 
     def wrote(self, address: int | Sum, width: int, active: bool | Part, threads: int) -> None:
         """Of the block's `threads` threads, those that are `active` wrote `width` bytes each."""
@@ -59,18 +59,18 @@ class Writers:
             self.threads = np.concatenate([self.threads, np.full(missing, -1, np.int32)])
 
 
-def _identity(address: int | Sum) -> Any:
+def _identity(address: int | Sum) -> Hashable:
     """A key that two equal addresses of a loop share."""
     if not isinstance(address, Sum):
         return address
     return address.s, *(None if part is None else part.uid for part in (address.u, address.v, address.f))
 
 
-def _of_first_block(address: int | Sum) -> Any:
+def _of_first_block(address: int | Sum) -> int | np.ndarray:
     """The address of each thread of the chunk's first block, or a common one."""
     if not isinstance(address, Sum):
         return address
-    total: Any = address.s
+    total: int | np.ndarray = address.s
     for part in address.parts:
         total = total + part.array[0]
     return total
