@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.analysis.analysis import AnalyzedLaunch
 from memsim.errors import MemsimError, short_repr
 from memsim.files import parse_toml
 from memsim.guard.statement_rows import rows_by_statement
@@ -119,7 +120,7 @@ def launch_of(analysis: Analysis) -> str:
     return describe_launch(analysis.trace.launch, analysis.trace.blocks_replayed, str(analysis.arch))
 
 
-def describe_launch(launch: Launch, replayed: int, arch: str) -> str:
+def describe_launch(launch: Launch | AnalyzedLaunch, replayed: int, arch: str) -> str:
     """A launch in a line; replayed: number of blocks; arch: the chip."""
     grid, block = ("x".join(map(str, extent)) for extent in (launch.grid, launch.block))
     return (

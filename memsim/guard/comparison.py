@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from memsim.analysis import SCHEMA, Analysis, SiteCounts
+from memsim.analysis.analysis import AnalyzedLaunch
 from memsim.counts import COST
 from memsim.errors import MemsimError, short_repr
 from memsim.estimated_time import EstimatedTime, time_change
@@ -26,7 +27,7 @@ from memsim.guard.baseline import COUNTS, describe_launch, launch_of
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, UNKNOWN, VANISHED, WORSE, QuantityChange
 from memsim.guard.quantities import excess
 from memsim.guard.statement_rows import is_within, regroup_rows, rows_by_statement, squeeze_code
-from memsim.launch import Launch, Natural, Positive
+from memsim.launch import Natural
 
 # Lines of code with at least this similarity (difflib's ratio) count as one edited line.
 ALIKE = 0.6
@@ -314,21 +315,12 @@ def side_of(name: str, analysis: Analysis) -> Side:
     return Side(name, rows_by_statement(analysis), analysis.totals, launch_of(analysis), analysis.estimate)
 
 
-class SavedLaunch(msgspec.Struct):
-    """The launch in a saved analysis."""
-
-    grid: tuple[Positive, Positive, Positive]
-    block: tuple[Positive, Positive, Positive]
-    shared_bytes: Natural
-    blocks_replayed: Positive
-
-
 class Saved(msgspec.Struct):
     """The part of a saved analysis that is compared."""
 
     sites: tuple[SiteCounts, ...]
     totals: dict[str, Natural | None]
-    launch: SavedLaunch
+    launch: AnalyzedLaunch
     arch: str
     time: EstimatedTime | None = None
 
@@ -349,6 +341,5 @@ def side_of_document(name: str, document: Any) -> Side:
         saved = msgspec.convert(document, Saved)
     except (msgspec.ValidationError, ValueError) as error:
         raise MemsimError(f"{name} is damaged: {error}") from None
-    launch = Launch(saved.launch.grid, saved.launch.block, saved.launch.shared_bytes)
-    described = describe_launch(launch, saved.launch.blocks_replayed, saved.arch)
+    described = describe_launch(saved.launch, saved.launch.blocks_replayed, saved.arch)
     return Side(name, saved.sites, saved.totals, described, saved.time)

@@ -117,7 +117,7 @@ class StagingPart(DocumentPart, frozen=True, kw_only=True):
     bytes: Annotated[Natural, Meta(description="of shared memory")]
 
 
-class VerifiedCounter(DocumentPart, frozen=True, kw_only=True):
+class VerifiedCounter(DocumentPart, frozen=True):
     """A counter of both versions."""
 
     metric: str

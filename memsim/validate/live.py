@@ -19,16 +19,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from memsim.analysis import Analysis
 from memsim.argument_types import ArrayArg, Texture
 from memsim.arguments import describe
-from memsim.document import JsonObject
+from memsim.document import JsonObject, plain
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.model.counters import COUNTERS
 from memsim.names.demangle import demangle, plain_name
 from memsim.sass.machine_code import MachineKernel, read_module
+from memsim.suggest.suggestions_document import VerifiedCounter, VerifiedPart
 from memsim.validate.by_instruction import ComparedKernel, headline, is_as_predicted
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.compare_instructions import CodeComparison, MetricComparison, compare_code
@@ -278,7 +281,6 @@ def _by(shape: Sequence[int] | None) -> str:
 TIME = "gpu__time_duration.sum"
 COUNTED = ("before: predicted", "measured", "after: predicted", "measured")
 COLUMNS = (Column("ncu metric"), *(Column(name, right=True) for name in COUNTED))
-COLUMNS_OF_JSON = ("metric", "predicted_before", "measured_before", "predicted_after", "measured_after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,33 +323,31 @@ def holds(found: Verified) -> bool:
 
 def to_dict(found: Verified) -> JsonObject:
     """The same for programs."""
-    device = found.recordings[0].device
-    return {
-        "gpu": device.gpu,
-        "ncu": found.recordings[0].ncu,
-        "as_predicted": holds(found),
-        "counters": [
-            dict(zip(COLUMNS_OF_JSON, (name, *counts), strict=True)) for name, counts in _figures(found)
-        ],
-    }
+    recording = found.recordings[0]
+    part = VerifiedPart(
+        gpu=recording.device.gpu,
+        ncu=recording.ncu,
+        as_predicted=holds(found),
+        counters=tuple(_counters(found)),
+    )
+    return plain(part)
 
 
 def _rows(found: Verified) -> Iterator[tuple[str, ...]]:
-    for name, counts in _figures(found):
+    for name, *counts in map(msgspec.structs.astuple, _counters(found)):
         if any(counts):
             yield name, *("-" if count is None else f"{count:,}" for count in counts)
 
 
-def _figures(found: Verified) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-    """Each metric, and predicted and measured before, then after."""
+def _counters(found: Verified) -> Iterator[VerifiedCounter]:
     before, after = ({figure.metric: figure for figure in one.totals} for one in found.comparisons)
     nothing = MetricComparison("", None, None)
     for metric in dict.fromkeys([*before, *after]):
         one, other = before.get(metric, nothing), after.get(metric, nothing)
-        yield metric, (one.predicted, one.measured, other.predicted, other.measured)
+        yield VerifiedCounter(metric, one.predicted, one.measured, other.predicted, other.measured)
     times = [
         next((p.counters[TIME].value for p in recording.profiles if TIME in p.counters), None)
         for recording in found.recordings
     ]
     if any(time is not None for time in times):
-        yield f"{TIME} (ns)", (None, times[0], None, times[1])
+        yield VerifiedCounter(f"{TIME} (ns)", None, times[0], None, times[1])
