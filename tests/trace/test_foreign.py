@@ -516,6 +516,8 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         ("ATOMG.E.ADD.F32.FTZ.RN.STRONG.GPU", "atomic", "global", 4),
         ("RED.E.ADD.F64.RN.STRONG.GPU", "reduction", "global", 8),
         ("RED.E.ADD.F16x2.RN", "reduction", "global", 4),
+        ("REDG.E.ADD.F32x4.FTZ.RN.STRONG.GPU", "reduction", "global", 16),
+        ("REDG.E.ADD.F16x8.RN.STRONG.GPU", "reduction", "global", 16),
         ("LDGSTS.E.BYPASS.LTC128B.128", "cp_async_cg", "copy", 16),
         ("LDGSTS.E", "cp_async", "copy", 4),
     ],

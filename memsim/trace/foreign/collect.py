@@ -1,7 +1,7 @@
 """Collects the requests of another tool's trace into a `Trace`, by its opcodes (`LDG.E.128`).
 
-Only a batch of requests and the distinct ones seen so far are held in memory. Source of the opcodes: CUDA
-Binary Utilities, "Instruction Set Reference"; which shared atomic is which: docs/model.md.
+Only a batch of requests and the distinct ones seen so far are held in memory. Which shared atomic is which:
+docs/model.md.
 """
 
 from __future__ import annotations
@@ -18,31 +18,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.access import NONE, Site, SiteRequests
-from memsim.arch.units import WARP
+from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
 from memsim.instruction import Instruction
+from memsim.isa.memory import matrix_count
+from memsim.isa.op import Form
+from memsim.isa.table import DEFINITIONS
 from memsim.launch import Launch
 from memsim.trace.record import Recorder
 from memsim.trace.site_records import note_of_folded
 from memsim.trace.trace_data import Origin, TraceData
 
-SPACES = {
-    **{"LDG": "global", "STG": "global", "ATOMG": "global", "RED": "global", "REDG": "global"},
-    **{"LDS": "shared", "STS": "shared", "ATOMS": "shared", "LDSM": "shared", "STSM": "shared"},
-    **{"LD": "generic", "ST": "generic", "ATOM": "generic"},
-    "LDGSTS": "copy",
+#: Names in reports of accesses that are not counted: of other spaces, and of opcodes that are none in
+#: `memsim.isa`, where uniform loads of constants and prefetches are none of lanes.
+SPACES_IN_WORDS = {"local": "local memory", "constant": "constant memory", "texture": "texture"}
+OTHERS = {
+    **dict.fromkeys(("LDCU", "ULDC"), SPACES_IN_WORDS["constant"]),
+    **dict.fromkeys(("UTMAPF", "UBLKPF"), "bulk copy"),
 }
-#: Opcodes that are not counted as accesses to shared or global memory, with their names in reports.
-UNCOUNTED = {
-    **dict.fromkeys(("LDL", "STL"), "local memory"),
-    **dict.fromkeys(("LDC", "LDCU", "ULDC"), "constant memory"),
-    **dict.fromkeys(("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKPF", "UBLKRED"), "bulk copy"),
-    **dict.fromkeys(("TEX", "TLD", "TLD4", "TXD", "TMML", "SULD", "SUST", "SUATOM", "SURED"), "texture"),
-}
-LOADS, STORES = ("LDG", "LDS", "LD"), ("STG", "STS", "ST")
-MATRICES = {"LDSM": "ldmatrix", "STSM": "stmatrix"}
-BITS = re.compile(r"[USFB]?(?:F)?(8|16|32|64|128)")
-DEFAULT_WIDTH = 4
+#: A modifier with the bits of an element, and how many there are.
+BITS = re.compile(r"[USFB]?F?(8|16|32|64|128)(?:x([0-9]))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +54,28 @@ class Opcode:
 def read_opcode(text: str) -> Opcode | str | None:
     """The memory operation; a text: the name of an uncounted one; None: not a known access."""
     name, *modifiers = text.split(".")
-    if name in UNCOUNTED:
-        return UNCOUNTED[name]
-    if name not in SPACES:
-        return None
-    space = SPACES[name]
-    if name in MATRICES:
-        count = next((int(m) for m in modifiers if m in ("2", "4")), 1)
-        return Opcode(MATRICES[name], space, 16, 8 * count)
+    touches = [touch for one in DEFINITIONS.get(name, ()) for touch in one.touches]
+    if not touches:
+        return OTHERS.get(name)
+    access, space = touches[0]
+    if space in SPACES_IN_WORDS or access.startswith("surface"):
+        return SPACES_IN_WORDS.get(space, "texture")
+    if "bulk" in access:
+        return "bulk copy"
+    if access in ("ldmatrix", "stmatrix"):
+        return Opcode(access, space, 16, 8 * matrix_count(Form(name, tuple(modifiers), ())))
     width = _width(modifiers)
-    if name == "LDGSTS":
-        return Opcode("cp_async_cg" if "BYPASS" in modifiers else "cp_async", space, width)
-    if name in LOADS or name in STORES:
-        return Opcode("load" if name in LOADS else "store", space, width)
-    if name in ("RED", "REDG"):
-        return Opcode("reduction", space, width)
-    return Opcode(_atomic(modifiers) if name == "ATOMS" else "atomic", space, width)
+    if access == "cp_async":
+        return Opcode("cp_async_cg" if "BYPASS" in modifiers else access, "copy", width)
+    if access not in ("load", "store", "atomic", "reduction"):
+        return None
+    return Opcode(_atomic(modifiers) if (access, space) == ("atomic", "shared") else access, space, width)
 
 
 def _width(modifiers: list[str]) -> int:
-    """Bytes per lane, from the modifier with a number of bits; default 4."""
-    for modifier in modifiers:
-        bits = BITS.fullmatch(modifier)
-        if bits:
-            return int(bits[1]) // 8
-    return DEFAULT_WIDTH
+    """Bytes per lane, from the modifier with a number of bits, and of elements; default 4."""
+    found = filter(None, map(BITS.fullmatch, modifiers))
+    return next((int(bits[1]) // 8 * int(bits[2] or 1) for bits in found), WORD)
 
 
 def _atomic(modifiers: list[str]) -> str:
