@@ -44,13 +44,7 @@ if TYPE_CHECKING:
 @JSON
 @click.pass_context
 def heatmap(
-    ctx: click.Context,
-    /,
-    target: str,
-    compare: str | None,
-    output: Path | None,
-    as_json: bool,
-    **_: object,
+    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, as_json: bool, **_: object
 ) -> None:
     """Shows how each access to shared memory uses the 32 banks.
 
@@ -153,13 +147,7 @@ def explain(
 @JSON
 @click.pass_context
 def report(
-    ctx: click.Context,
-    /,
-    target: str,
-    compare: str | None,
-    output: Path | None,
-    as_json: bool,
-    **_: object,
+    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, as_json: bool, **_: object
 ) -> None:
     """Writes an HTML report on a launch.
 
