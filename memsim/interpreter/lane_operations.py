@@ -11,20 +11,9 @@ from memsim.interpreter.lowered_op import Lowered, LoweredOp, NotLowered, OfThre
 from memsim.interpreter.memory_operations import UPDATES
 from memsim.interpreter.traced import Traced, TracedOrNumber
 from memsim.interpreter.vector_operations import ZERO, Place, RegisterPlace, VectorOperation, constant
-from memsim.isa.control import barrier_result, move_barrier, move_to_barrier
-from memsim.isa.lanes import elect, match, reduction, shuffle, shuffle_mode, to_uniform, vote
-from memsim.isa.matrix import (
-    GROUP,
-    MEMBER,
-    FragmentLayout,
-    as_words,
-    build_product,
-    build_transpose,
-    registers,
-)
-from memsim.isa.memory import query_space
+from memsim.isa import control, lanes, matrix, memory, moves
+from memsim.isa.matrix import GROUP, MEMBER, FragmentLayout, as_words, registers
 from memsim.isa.memory_access import consecutive_slots
-from memsim.isa.moves import special_register
 from memsim.isa.number_formats import fields, pack_fields, without_low_bits
 from memsim.isa.op import UNIFORM, Barrier, Predicate, Register, Special, operand_of_kind
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT
@@ -56,7 +45,7 @@ def _special(one: LoweredOp) -> None:
 
 
 def _shuffle(one: LoweredOp) -> None:
-    mode = ("IDX", "UP", "DOWN", "BFLY").index(shuffle_mode(one.op.form))
+    mode = ("IDX", "UP", "DOWN", "BFLY").index(lanes.shuffle_mode(one.op.form))
     places = [one.word(source) for source in one.sources]
     one.write_places([one.emit(name, *places, k=mode) for name in ("shuffle_valid", "shuffle")])
 
@@ -185,16 +174,16 @@ def _gathered(one: LoweredOp, where: np.ndarray, dtype: type) -> Any:
 
 
 OF_LANES: Lowered = {
-    special_register: _special,
-    shuffle: _shuffle,
-    vote: _vote,
-    match: _match,
-    reduction: _reduction,
-    to_uniform: _to_uniform,
-    elect: _elect,
-    build_product: lower_product,
-    build_transpose: lower_transpose,
-    **dict.fromkeys((move_barrier, move_to_barrier), _barrier_register),
-    barrier_result: _barrier_result,
-    query_space: _space_of_address,
+    moves.special_register: _special,
+    lanes.shuffle: _shuffle,
+    lanes.vote: _vote,
+    lanes.match: _match,
+    lanes.reduction: _reduction,
+    lanes.to_uniform: _to_uniform,
+    lanes.elect: _elect,
+    matrix.build_product: lower_product,
+    matrix.build_transpose: lower_transpose,
+    **dict.fromkeys((control.move_barrier, control.move_to_barrier), _barrier_register),
+    control.barrier_result: _barrier_result,
+    memory.query_space: _space_of_address,
 }

@@ -9,16 +9,7 @@ import numpy as np
 from memsim.interpreter.lowered_op import Lowered, LoweredOp, NotLowered
 from memsim.interpreter.traced import Traced
 from memsim.interpreter.vector_operations import Place, constant
-from memsim.isa.asynchronous import build_copy, commit_copies, fence_proxies, wait_for_copies
-from memsim.isa.atomics import atomic_shape, build_atomic, change_of
-from memsim.isa.memory import (
-    build_load,
-    build_store,
-    indexed_constant,
-    load_matrix,
-    matrix_count,
-    store_matrix,
-)
+from memsim.isa import asynchronous, atomics, memory
 from memsim.isa.memory_access import address_of, consecutive_slots, register_count, shape_of
 from memsim.isa.op import Constant, Operand, Register, operand_of_kind
 
@@ -111,7 +102,7 @@ def _copy(one: LoweredOp) -> None:
 
 
 def _matrices(one: LoweredOp) -> None:
-    loads, count = one.op.builder is load_matrix, matrix_count(one.op.form)
+    loads, count = one.op.builder is memory.load_matrix, memory.matrix_count(one.op.form)
     slots = _slots(one.results[0] if loads else one.sources[1], count)
     transposed = int("MT88" in one.modifiers)
     shape = AccessShape("shared", 16, count, registers=slots, operation=transposed)
@@ -120,10 +111,10 @@ def _matrices(one: LoweredOp) -> None:
 
 def _atomic(one: LoweredOp) -> None:
     form = one.op.form
-    named, shape = atomic_shape(form)
+    named, shape = atomics.atomic_shape(form)
     counts_up, spins = "POPC" in one.modifiers, "CAST" in one.modifiers
     operation = "add" if counts_up and named == "inc" else named
-    change = change_of(form, operation, shape)
+    change = atomics.change_of(form, operation, shape)
     parts = 1  # each with registers of its own
     if shape.float or (shape.element is np.float32 and shape.count > 1):
         if operation != "add":
@@ -161,11 +152,13 @@ def _nothing(one: LoweredOp) -> None:
 
 
 OF_MEMORY: Lowered = {
-    build_load: _load,
-    build_store: _store,
-    indexed_constant: _constant,
-    **dict.fromkeys((load_matrix, store_matrix), _matrices),
-    build_atomic: _atomic,
-    build_copy: _copy,
-    **dict.fromkeys((commit_copies, wait_for_copies, fence_proxies), _nothing),
+    memory.build_load: _load,
+    memory.build_store: _store,
+    memory.indexed_constant: _constant,
+    **dict.fromkeys((memory.load_matrix, memory.store_matrix), _matrices),
+    atomics.build_atomic: _atomic,
+    asynchronous.build_copy: _copy,
+    asynchronous.commit_copies: _nothing,
+    asynchronous.wait_for_copies: _nothing,
+    asynchronous.fence_proxies: _nothing,
 }
