@@ -59,7 +59,7 @@ class ProjectTable(msgspec.Struct, frozen=True):
 
 
 class TargetTable(msgspec.Struct, frozen=True):
-    """The keys of a target. What a launch is made of (`Any`) is validated by `memsim.targets.target`."""
+    """The keys of a target, but for those whose values `memsim.targets.target` validates."""
 
     file: str | Unsaid = msgspec.UNSET
     kernel: str | Unsaid = msgspec.UNSET
@@ -71,24 +71,15 @@ class TargetTable(msgspec.Struct, frozen=True):
     compiler: str | Unsaid = msgspec.UNSET
     options: tuple[str, ...] | Unsaid = msgspec.UNSET
     args: tuple[str | int | float, ...] | Unsaid = msgspec.UNSET
-    grid: Any = msgspec.UNSET
-    block: Any = msgspec.UNSET
-    cluster: Any = msgspec.UNSET
-    shared_bytes: Any = msgspec.UNSET
-    blocks: Any = msgspec.UNSET
-    max_steps: Any = msgspec.UNSET
-    allow_out_of_bounds: Any = msgspec.UNSET
     budgets: tuple[str, ...] = ()
     accept: tuple[str, ...] = ()
 
     @property
     def said(self) -> dict[str, Any]:
-        """The launch options as `memsim.targets.target` takes them."""
+        """These keys as `memsim.targets.target` takes them."""
         said = {
             key: value for key, value in msgspec.structs.asdict(self).items() if value is not msgspec.UNSET
         }
-        for key in GUARD_KEYS:
-            del said[key]
         if "args" in said:
             said["args"] = [value if isinstance(value, str) else repr(value) for value in said["args"]]
         if "let" in said:
@@ -283,7 +274,8 @@ def _jobs(
     entry: ConfigTable, told: TargetTable, project: ProjectTable, kernels: Path | None, tree: Path | None
 ) -> Iterator[Job | ProgramTarget]:
     """The jobs of one entry, or its program: a pattern may name several kernels of the catalogue."""
-    said = {**({"arch": project.arch} if project.arch else {}), **told.said}
+    given = {**({"arch": project.arch} if project.arch else {}), **entry.values, **told.said}
+    said: dict[str, Any] = {key: value for key, value in given.items() if key not in GUARD_KEYS}
     try:
         if "command" in said:
             words, folder = words_of(said["command"]), tree or entry.file.path.parent
