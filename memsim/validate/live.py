@@ -66,10 +66,9 @@ EVERYTHING = (
     "smsp__inst_executed.sum",
     "gpu__time_duration.sum",
 )
-#: Counters of wgmma, of copies by TMA, and of distributed shared memory, and the opcodes that need them; in a
-#: cluster generic accesses do, too.
+#: Counters of wgmma, of copies by TMA, of distributed shared memory, and in clusters of generic accesses.
 OF_HOPPER = tuple(counter.metric for counter in COUNTERS if counter.seldom)
-ON_HOPPER = frozenset("HGMMA QGMMA IGMMA UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED STAS REDAS".split())
+ASYNCHRONOUS = frozenset(("async_store", "async_reduction"))
 SECTION = ("--section", "SourceCounters")
 SHOWN_BYTES = 32  # of a struct given as bytes
 
@@ -102,8 +101,10 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
     check_chip(device)
     counter = LaunchCounter(len(jobs) * (1 + len(ONE_PASS)), progress)
 
-    needs_hopper = any(
-        one.image.cluster is not None or not ON_HOPPER.isdisjoint(opcodes(one).values()) for one in machines
+    needs_hopper = any(one.image.cluster is not None for one in machines) or any(
+        op.is_product or op.is_bulk or not ASYNCHRONOUS.isdisjoint(op.accesses)
+        for one in machines
+        for op in one.program.ops
     )
     metrics = (*EVERYTHING, *OF_HOPPER) if needs_hopper else EVERYTHING
     results, first = run_jobs(profiler, jobs, (*SECTION, *_asked(metrics)), counter)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -38,6 +38,7 @@ PLAN = "plan.json"
 REFERENCE = "the same in float64 on the GPU, by CuPy (products by cuBLAS)"
 UNIT_ROUNDOFF = 2.0**-24  # of float32
 STATIC_SHARED_BYTES = 49_152  # more requires opting in
+Arguments: TypeAlias = Mapping[str, object]  # by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +128,7 @@ class ReadyLaunch:
 
 
 def launch(
-    cupy: ModuleType,
-    path: Path,
-    kernel: MachineKernel,
-    step: Step,
-    args: Mapping[str, object],
-    spec: Spec | None,
+    cupy: ModuleType, path: Path, kernel: MachineKernel, step: Step, args: Arguments, spec: Spec | None
 ) -> dict[str, DeviceArray]:
     """The launch itself, between the profiler's start and stop; returns the arrays by name, on the device."""
     from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
@@ -146,12 +142,7 @@ def launch(
 
 
 def prepare(
-    cupy: ModuleType,
-    path: Path,
-    kernel: MachineKernel,
-    step: Step,
-    args: Mapping[str, object],
-    spec: Spec | None,
+    cupy: ModuleType, path: Path, kernel: MachineKernel, step: Step, args: Arguments, spec: Spec | None
 ) -> ReadyLaunch:
     """Put all that a launch needs on the device."""
     memory = DeviceMemory(cupy)
