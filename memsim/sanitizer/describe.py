@@ -142,10 +142,8 @@ class Description:
         op = self.ops[access.instruction]
         where = _global_element(short_name(access.array), example.place, _width(op))
         kind = "nothing orders it with the launch before, which may still run"
-        found, cure = (
-            self.access(access.instruction, example, GLOBAL),
-            f"griddepcontrol.wait before {op.where}",
-        )
+        found = self.access(access.instruction, example, GLOBAL)
+        cure = f"griddepcontrol.wait before {op.where}"
         return Hazard(RACE, kind, found, example.count, cure, doubt=OTHER_LAUNCH, **where)
 
     def stores(self, pair: Pair | GlobalPair) -> StorePair | None:
@@ -188,10 +186,8 @@ class Description:
         where = _global_element(read.array, example.place, _width(op))
         if read.space == LOCAL:
             where |= {"space": LOCAL, "element": f"byte {example.place} of {read.array}"}
-        access, doubt = (
-            self.access(read.instruction, example, read.space),
-            self.doubt_of_read(op, read.partly),
-        )
+        access = self.access(read.instruction, example, read.space)
+        doubt = self.doubt_of_read(op, read.partly)
         cure = f"a store before {op.where}"
         return Hazard(INIT, NOT_WRITTEN, access, example.count, cure, doubt=doubt, **where)
 

@@ -67,10 +67,8 @@ class OrderedRequests:
         self.made = made = made[np.lexsort((turn, made.event, made.warp // max(warps_of_wave, 1)))]
         self.kinds = kinds
         self.width = np.array([kinds[op].width for op in made.op.tolist()], np.int64)
-        self.is_local, self.is_last = (
-            self.those(lambda kind: kind.is_local),
-            self.those(lambda kind: kind.is_last),
-        )
+        self.is_local = self.those(lambda kind: kind.is_local)
+        self.is_last = self.those(lambda kind: kind.is_last)
         self.stores, self.caches = np.isin(made.op, write_only), self.those(lambda kind: kind.is_cached)
         self.loads = self.caches & ~self.stores
         made.addresses[self.is_local] = in_local_memory(made[self.is_local], kinds, warps_of_wave)

@@ -139,10 +139,8 @@ def _staging(found: Suggestions, each: Staging, names: Mapping[str, str]) -> ByH
     counts, scaled = _of_launch(found, rows, each.sectors)
     fill, empty = "Let neighbouring lanes load neighbouring elements", "then each thread reads its own"
     if site.op != "load":
-        fill, empty = (
-            "Let each thread write its own elements",
-            "then neighbouring lanes store neighbouring ones",
-        )
+        fill = "Let each thread write its own elements"
+        empty = "then neighbouring lanes store neighbouring ones"
     how: tuple[str, ...] = (
         f"By hand: a tile of {each.room:,} B in shared memory. {fill} into it;",
         f"{empty} from it.",
