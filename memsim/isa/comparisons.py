@@ -83,11 +83,7 @@ class Combined:
     """
 
     def __init__(
-        self,
-        name: str,
-        form: BoundForm,
-        other: PredicateReader,
-        holds: Callable[[Registers], bool | Part],
+        self, name: str, form: BoundForm, other: PredicateReader, holds: Callable[[Registers], bool | Part]
     ) -> None:
         self.name, self.combine = name, COMBINE[name]
         self.other, self.holds = other, holds

@@ -42,10 +42,7 @@ def control(
     define(names, signature, modifiers, effect=Effect.CONTROL, flow=flow, traits=traits or {})
 
 
-_OF_BARRIERS = {
-    **{"RED": Trait.REDUCES, "POPC": Trait.COUNTS, "AND": Trait.ALL_OF},
-    "ARV": Trait.ARRIVES,
-}
+_OF_BARRIERS = {"RED": Trait.REDUCES, "POPC": Trait.COUNTS, "AND": Trait.ALL_OF, "ARV": Trait.ARRIVES}
 
 control("EXIT", Flow.EXIT)
 control("BRA", Flow.BRANCH, modifiers="")

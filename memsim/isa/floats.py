@@ -103,10 +103,7 @@ def add(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
 
 
 @executes(
-    "FMUL UFMUL",
-    "W <- FF",
-    f"{' '.join(_SCALES)} {ROUNDING}",
-    traits={"": Trait.MULTIPLIES, **_ALTERS},
+    "FMUL UFMUL", "W <- FF", f"{' '.join(_SCALES)} {ROUNDING}", traits={"": Trait.MULTIPLIES, **_ALTERS}
 )
 def multiply(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
     mode = mode_of(form)

@@ -27,16 +27,7 @@ from memsim.state.partial import Value, or_zero
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, invert, predicate
-from memsim.state.registers import (
-    as_unsigned,
-    bounds,
-    floats,
-    ints,
-    plus,
-    times,
-    to_array,
-    wrap_int,
-)
+from memsim.state.registers import as_unsigned, bounds, floats, ints, plus, times, to_array, wrap_int
 from memsim.state.sums import Int, invert_bits, low_bits, shift_right
 
 Registers = list[Value]

@@ -56,10 +56,7 @@ def _traffic(space: str) -> tuple[Counter, ...]:
     """Requests and sectors of loads and stores of a space."""
     return tuple(
         Counter(
-            f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{end}.sum",
-            space,
-            quantity,
-            names_in(space, end),
+            f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{end}.sum", space, quantity, names_in(space, end)
         )
         for quantity in ("requests", "sectors")
         for end in ("ld", "st")
@@ -82,10 +79,7 @@ COUNTERS = (
     Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", names_in("shared", "ldgsts")),
     *_traffic("global"),
     Counter(
-        "l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld.sum",
-        "global",
-        "lines",
-        names_in("global", "ld"),
+        "l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld.sum", "global", "lines", names_in("global", "ld")
     ),
     *_traffic("local"),
     Counter("memory_l2_theoretical_sectors_global", "global", "sectors", _SETTLED, unsettled=_BYPASS),

@@ -79,5 +79,5 @@ class BlockLifetimes:
     def _count(self, key: Outside, at: np.ndarray, rows: np.ndarray, warps: np.ndarray) -> None:
         if len(at):
             row, warp = int(rows[at[0]]), int(warps[at[0]])
-            first = Example(int(self._blocks[row]), -1, warp * WARP if warp >= 0 else -1, 0, 0)
+            first = Example(int(self._blocks[row]), later=warp * WARP if warp >= 0 else -1)
             self.found.setdefault(key, first).count += len(at)

@@ -174,8 +174,7 @@ class UnfinishedCopies(OrderListener):
     def finish(self) -> None:
         """The running blocks have ended."""
         for ((row, _), op), count in Counter(self._groups.left()).items():
-            example = Example(int(self._blocks[row]), -1, -1, 0, 0)
-            self.found.setdefault(op, example).count += count
+            self.found.setdefault(op, Example(int(self._blocks[row]))).count += count
         self._groups = CopyGroups()
 
     def bulk_load(self, instruction: int, read: Stretches) -> None:

@@ -373,7 +373,7 @@ class GlobalRaces(BlockOrderListener):
                 later = -1 if self._is_copy[op] else int(who[one] & _NUMBER)
                 block, other = (int(by[one] >> BLOCK) - 1 for by in (who, earlier))
                 place = int(lanes.cells[one]) * self.unit
-                self.found[pair] = Example(block, thread, later, place, 0, other=other)
+                self.found[pair] = Example(block, thread, later, place, other=other)
             self.found[pair].count += len(at)
 
 

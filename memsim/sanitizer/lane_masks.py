@@ -131,7 +131,7 @@ class LaneMasks(OrderListener):
             threads = self._threads
             first = int(threads.numbers[row if len(threads.numbers) > 1 else 0, 0])
             earlier = other if other < 0 else first + other
-            self.found[key] = Example(int(threads.blocks[row]), earlier, first + thread, 0, 0)
+            self.found[key] = Example(int(threads.blocks[row]), earlier, first + thread)
         self.found[key].count += count
 
 

@@ -125,5 +125,5 @@ class LaunchBefore(OrderListener):
             key = TooEarly(instruction, buffer.name)
             if key not in self._early:
                 place, block = int(places[first]) - buffer.start, int(self._threads.blocks[rows[first]])
-                self._early[key] = Example(block, -1, int(threads[first]), place, 0)
+                self._early[key] = Example(block, later=int(threads[first]), place=place)
             self._early[key].count += len(at)

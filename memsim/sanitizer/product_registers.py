@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.isa.op import UNIFORM, Immediate, Trait
 from memsim.isa.program import Op, Program
 from memsim.isa.warpgroup import is_committed, wait_for_products
@@ -79,7 +80,7 @@ class ProductRegisters:
             at = here & (self._now == number)
             for one in found:
                 row, warp = (int(places[0]) for places in np.nonzero(at))
-                first = Example(int(self._threads.blocks[row]), -1, warp * 32, 0, 0)
+                first = Example(int(self._threads.blocks[row]), later=warp * WARP)
                 self.found.setdefault(one, first).count += int(at.sum())
             if after != number:
                 self._now[at] = after

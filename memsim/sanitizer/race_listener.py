@@ -195,7 +195,7 @@ class RaceListener(ClockListener):
             threads = [int(mask[row].argmax()) for mask in both_here]
             key = MixedBarriers(min(one, other), max(one, other), in_warp)
             first, second = threads if one < other else threads[::-1]
-            self.met.setdefault(key, Example(block, first, second, 0, 0)).count += len(rows)
+            self.met.setdefault(key, Example(block, first, second)).count += len(rows)
 
     def _have_exited(self, alive: Mask) -> bool:
         """Whether a warp has, all of whose lanes are not alive, that accessed memory in this phase."""

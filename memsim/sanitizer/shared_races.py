@@ -77,10 +77,10 @@ class Example:
     """
 
     block: int
-    earlier: int
-    later: int
-    place: int
-    phase: int
+    earlier: int = -1
+    later: int = -1
+    place: int = 0
+    phase: int = 0
     count: int = 0
     other: int = -1
 
@@ -253,12 +253,7 @@ class SharedRaces:
         self._put(way, instruction, columns, 0, width)
 
     def bulk_access(
-        self,
-        way: str,
-        instruction: int,
-        made: Stretches,
-        agents: np.ndarray,
-        proxy: bool = True,
+        self, way: str, instruction: int, made: Stretches, agents: np.ndarray, proxy: bool = True
     ) -> None:
         """Asynchronous operations [n] access bytes, whose rows are classes: agents [n]. proxy: by the async
         proxy, as copies in bulk and products do.
@@ -330,7 +325,7 @@ class SharedRaces:
         key = Unwritten(lanes.instruction, not never[one_lane].all())
         if key not in self.found:
             block, thread = int(self.blocks[self.classes.first[row]]), int(lanes.threads[lane])
-            self.found[key] = Example(block, -1, thread, word * self.unit, self.phase)
+            self.found[key] = Example(block, later=thread, place=word * self.unit, phase=self.phase)
         self.found[key].count += int(self.classes.sizes[lanes.rows[at]].sum())
 
     def _mark(self, lanes: _Lanes) -> None:

@@ -85,7 +85,7 @@ class SkippedBarriers(OrderListener):
                 rows = np.flatnonzero(waiting.any(1) & skipping.any(1)).tolist()
                 if rows:
                     one, other = (int(each[rows[0]].argmax()) for each in (waiting, skipping))
-                    first = Example(int(self._threads.blocks[rows[0]]), one, other, 0, 0)
+                    first = Example(int(self._threads.blocks[rows[0]]), one, other)
                     told = from_bools(np.any(waiting, axis=1, keepdims=True))
                     key = SkippedBarrier(barrier, store)
                     self.found.setdefault(key, first).count += int(skipping[rows].sum())

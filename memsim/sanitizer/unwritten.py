@@ -95,7 +95,7 @@ class UnwrittenMemory(OrderListener):
                     key = NeverWritten(instruction, GLOBAL, name, not bool(never.all()))
                     place = int(units.start + never.argmax()) * self.unit
                     block = int(self._blocks[made.rows[at]])
-                    self.found.setdefault(key, Example(block, -1, -1, place, 0)).count += 1
+                    self.found.setdefault(key, Example(block, place=place)).count += 1
                 if verb != "load":
                     written[units] = True
 
@@ -154,7 +154,7 @@ class UnwrittenMemory(OrderListener):
             if key not in self.found:
                 place = int(units[one, int(never[one].argmax())]) % size * self.unit
                 block = int(made.chunk.blocks[made.lanes[0][one]])
-                self.found[key] = Example(block, -1, int(made.threads[one]), place, 0)
+                self.found[key] = Example(block, later=int(made.threads[one]), place=place)
             self.found[key].count += len(lanes)
         if verb in ("store", "update"):
             written[units[inside]] = True
@@ -283,7 +283,7 @@ class UnwrittenRegisters(OrderListener):
             row, warp = (int(one[0]) for one in np.nonzero(never))
             word = int(never[row, warp])
             thread = int(self._chunk.first[row, 0]) + warp * WARP + (word & -word).bit_length() - 1
-            self.found[key] = Example(int(self._chunk.blocks[row]), -1, thread, 0, 0)
+            self.found[key] = Example(int(self._chunk.blocks[row]), later=thread)
         self.found[key].count += int(np.bitwise_count(never).sum())
 
 

@@ -22,14 +22,7 @@ from memsim.instruction import Instruction, Place
 from memsim.launch import Launch
 from memsim.layout import Layout
 from memsim.sketch.element import Element, ElementAccess, SketchArray, recorded_by
-from memsim.sketch.place import (
-    PythonLine,
-    caller,
-    line_of,
-    shown_path,
-    text_of,
-    user_mistakes,
-)
+from memsim.sketch.place import PythonLine, caller, line_of, shown_path, text_of, user_mistakes
 from memsim.sketch.thread import Thread, checked_mask, coordinates
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools

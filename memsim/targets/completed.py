@@ -78,12 +78,7 @@ def complete_launches(
 
 
 def _lacking(
-    file: str,
-    offer: Offer,
-    given: Said,
-    missing: Sequence[str],
-    values: Mapping[str, Number],
-    verb: str,
+    file: str, offer: Offer, given: Said, missing: Sequence[str], values: Mapping[str, Number], verb: str
 ) -> MemsimError:
     """What a launch still needs, with a command line to start from."""
     known = {key: given[key] for key in offer.shape if given.get(key) is not None}

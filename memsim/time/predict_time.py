@@ -28,12 +28,7 @@ from memsim.time.repeated_states import run_to_end
 from memsim.time.replayed_launch import ReplayedLaunch
 from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.steady_state import SteadyState
-from memsim.time.timed_instructions import (
-    PARTS,
-    CostSetting,
-    TimedInstruction,
-    timed_instructions,
-)
+from memsim.time.timed_instructions import PARTS, CostSetting, TimedInstruction, timed_instructions
 
 #: The stages of the memory pipe, as `MemoryPipe.stages`.
 STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2", "atomics at L2", "bulk copies")
@@ -50,11 +45,7 @@ AVERAGED = 0.3
 
 
 def predict_time(
-    job: Job,
-    l2: str = COLD,
-    off: Collection[str] = (),
-    set_to: Latencies | None = None,
-    skips: bool = True,
+    job: Job, l2: str = COLD, off: Collection[str] = (), set_to: Latencies | None = None, skips: bool = True
 ) -> LaunchTime:
     """An estimate of how many cycles a launch takes, and what its warps wait for.
 
