@@ -33,6 +33,7 @@ from memsim.time.handovers import HandoverRecorder
 from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
 from memsim.time.l1_lookups import AccessKind
 from memsim.time.launch_survey import FirstTouches, LaunchSurvey, Patience, busiest_blocks
+from memsim.time.multiprocessor import TOGETHER
 from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.timed_instructions import (
     SIZE,
@@ -86,11 +87,11 @@ class ReplayedLaunch:
             raise MemsimError("no block of this launch fits on a multiprocessor")
         self.hands_over = any(map(hands_over, self.ops))
         self.survey = self.surveyed(fitting * chip.multiprocessors)
-        numbers = self.numbers_of_blocks(fitting)
-        self.blocks = len(numbers)
+        self.numbers = self.numbers_of_blocks(fitting)
+        self.blocks = len(self.numbers)
         self.resident = min(fitting, self.blocks)
         self.l1_bytes = l1_bytes(shared, fitting)
-        self.recorder, self.some = self.replay(numbers[: self.most_blocks()])
+        self.recorder, self.some = self.replay(self.numbers[: self.most_blocks()])
         self.streams = self.recorder.streams()
         self.analysis = analyze_trace(self.some, chip)
 
@@ -260,13 +261,16 @@ class ReplayedLaunch:
         return launch.blocks / len(chosen)
 
     @property
-    def spare(self) -> int:
-        """Blocks by which a multiprocessor may get more than others, as `LaunchedBlocks`."""
-        if self.is_weighed or self.behind.waves <= 1:
-            return 0
+    def spare(self) -> bool:
+        """Whether a multiprocessor may get a block more than its share, as `LaunchedBlocks`. Measured: none
+        does where more of the last blocks are left than there are multiprocessors.
+        """
+        if self.behind.waves <= 1 or self.resident < 2:
+            return False
+        if self.is_weighed and np.ptp(work := self.survey.work[self.numbers]) > TOGETHER * work.max():
+            return False
         left = self.job.launch.blocks % (self.resident * self.chip.multiprocessors)
-        spread = -(-left // self.chip.multiprocessors)
-        return max(min(self.resident, left) - spread, 0)
+        return 1 < left <= self.chip.multiprocessors
 
     @property
     def behind(self) -> BehindL1:

@@ -29,15 +29,15 @@ NOTHING_AT_ALL: Mapping[int, Handover] = {}
 @dataclass(frozen=True)
 class LaunchedBlocks:
     """The blocks of a multiprocessor. known: the streams of the warps of the first blocks. blocks: of all,
-    of which those beyond execute what the last `repeated` known ones do. spare: how many more it gets if its
-    blocks end together: then the last ones are taken by as many as a multiprocessor holds, by few of them.
+    of which those beyond execute what the last `repeated` known ones do. spare: whether it gets one more if
+    its blocks end together: then some multiprocessors take two of the last ones, and others none.
     handovers: of the known blocks, if they hand something over.
     """
 
     known: Sequence[Sequence[np.ndarray]]
     blocks: int
     repeated: int = 1
-    spare: int = 0
+    spare: bool = False
     handovers: Sequence[BlockHandovers] = ()
 
     @property

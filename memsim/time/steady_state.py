@@ -8,13 +8,13 @@ tenth more or less than the next ones: the mean is of many. Which instructions a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import mean
 
 import numpy as np
 
-from memsim.time.multiprocessor import REASONS, Multiprocessor
+from memsim.time.multiprocessor import REASONS, TOGETHER, Multiprocessor
 from memsim.time.resident_warps import TimedWarp
 
 #: Issues before anything is marked, and between two marks.
@@ -24,6 +24,9 @@ IMPATIENT = 96_000
 #: Iterations of the slowest warp in a stretch, if it is not longer than so many issues, and those of each
 #: warp that are left to be run.
 ITERATIONS, LONGEST, LEFT = 2, 40_000, 2
+#: Iterations by which blocks that stay as far apart as they are differ in a stretch: it begins and ends
+#: somewhere in an iteration.
+LOCKED = 0.5
 _SELECTED = REASONS.index("selected")
 
 
@@ -157,6 +160,8 @@ class SteadyState:
                 mean((warps[number].at - begin.at[number]) / loop.length for number in group)
                 for (_, loop), group in groups.items()
             )
+            if np.ptp(iterations) < LOCKED and len({loop for _, loop in groups}) == 1:
+                iterations = (mean(iterations),) * len(iterations)
             self.known[key] = self.mark.since(begin), iterations
         passed, iterations = self.known[key]
         left = [min(_left(warps[number], loops[number]) for number in group) for group in groups.values()]
@@ -223,6 +228,8 @@ class SteadyState:
 
     def go_over_the_rest(self, processor: Multiprocessor, passed: Passed) -> None:
         """Count all that is left, at the pace of what passed."""
+        if processor.spare and self._are_abreast(processor):
+            processor.launched = replace(processor.launched, blocks=processor.launched.blocks + 1)
         launched = processor.launched
         left = -np.array(processor.waits, np.int64)[:, _SELECTED]
         places = np.bincount([launched.place(number) for number in range(launched.blocks)])
@@ -232,6 +239,15 @@ class SteadyState:
         passed.repeat(processor, left.sum() / passed.waits[:, _SELECTED].sum(), left)
         processor.end = processor.now
         self.has_skipped = True
+
+    @staticmethod
+    def _are_abreast(processor: Multiprocessor) -> bool:
+        """Are the resident blocks as far as each other, so that they will end together?"""
+        done = [
+            block.started + mean(warp.at / len(warp.array) for warp in block.warps if len(warp.array))
+            for block in processor.resident
+        ]
+        return max(done) - min(done) <= TOGETHER
 
     def loop_of(self, warp: TimedWarp) -> Loop:
         """The longest loop of a warp's stream."""

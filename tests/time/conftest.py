@@ -47,7 +47,7 @@ def processor(
     off: frozenset[str] = PLAINLY,
     set_to: Latencies = PLAIN,
     way: Way = PLAIN_WAY,
-    spare: int = 0,
+    spare: bool = False,
     handovers: Sequence[BlockHandovers] = (),
     **first: int,
 ) -> Multiprocessor:

@@ -107,12 +107,12 @@ def test_a_copy_to_shared_memory_is_one_request() -> None:
     assert [(requests.op == op).sum() for op in copies] == launch.some.executed[copies].tolist()
 
 
-@pytest.mark.parametrize("size, spare", [("352,1024", 1), ("256,1024", 0), ("704,768", 0)])
-def test_few_multiprocessors_may_take_the_last_blocks(size: str, spare: int) -> None:
+@pytest.mark.parametrize("size, spare", [("352,1024", True), ("256,1024", False), ("704,768", False)])
+def test_few_multiprocessors_may_take_the_last_blocks(size: str, spare: bool) -> None:
     """Of blocks in two places on each of 132: 88 more than fit, fewer than fit, and twice as many."""
     launch = PreparedTime(catalogue_job("transpose_naive", {"size": size}))
     assert launch.resident == 2 and not launch.is_weighed
-    assert launch.spare == spare
+    assert launch.spare is spare
 
 
 def test_a_board_has_its_own_memory() -> None:

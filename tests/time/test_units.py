@@ -390,11 +390,11 @@ def test_what_warps_waited_for_adds_up_to_their_time() -> None:
 def test_blocks_that_end_together_are_followed_by_as_many() -> None:
     """Two places get a fourth block for the third, if its multiprocessor had both places free at once."""
     code = program({**ALU, "stall": 4})
-    together = ran(code, [[0] * 400], blocks=3, resident=2, spare=1)
+    together = ran(code, [[0] * 400], blocks=3, resident=2, spare=True)
     assert together.launched.blocks == 4 and together.issued == 4 * 400
     assert ran(code, [[0] * 400], blocks=3, resident=2).issued == 3 * 400
     late = replace(PLAIN, next_start=200)
-    assert ran(code, [[0] * 400], blocks=3, resident=2, spare=1, set_to=late).issued == 3 * 400
+    assert ran(code, [[0] * 400], blocks=3, resident=2, spare=True, set_to=late).issued == 3 * 400
 
 
 def test_there_is_a_sentence_for_each_unit_that_can_be_switched_off() -> None:
