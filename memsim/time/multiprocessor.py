@@ -58,9 +58,10 @@ ABLATIONS = {
 
 
 #: Blocks end together if their ends are so near, as a share of the time that one takes. Of 30 launches of
-#: tiles of `sgemm` whose last blocks do not fill a wave, those that end up to 0.028 apart in the estimate are
-#: as long as if one multiprocessor took two of these, those from 0.08 on as if none did (H100, H200).
-TOGETHER = 0.03
+#: tiles of `sgemm` whose last blocks do not fill a wave, those that end up to 0.018 apart in the estimate are
+#: as long as if one multiprocessor took two of these, and those from 0.08 on as if none did; between are some
+#: of both (H100, H200).
+TOGETHER = 0.02
 
 
 class IssuedInstruction(NamedTuple):
