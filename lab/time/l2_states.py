@@ -1,5 +1,6 @@
 """What launches take with L2 in four states, cycles and bytes of DRAM in one pass each under Nsight Compute:
-`python -m lab.time.l2_states FOLDER [triton]` writes `l2_states.json`, or `l2_states_triton.json`, there.
+`python -m lab.time.l2_states FOLDER [triton|large]` writes `l2_states.json`, `l2_states_triton.json` or
+`l2_states_large.json` there.
 
 A profiler that needs several passes restores memory between them, which leaves some of L2 cold, and counts
 hits and sectors of different passes. Of one pass nothing is restored. Lookups of L2 take four. States: cold,
@@ -12,12 +13,14 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lab.time.large_launches import large_jobs
+from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.sass.machine_code import read_module
 from memsim.validate.device import load_cupy, now, this_device
@@ -47,14 +50,19 @@ SMALL = {  # of launches.cu: name -> (kernel, blocks, threads, arguments after i
 PROGRAM = "lab.time.l2_states"
 
 
-def catalogue(cupy: Any, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    """The catalogue at its own sizes, and launches of launches.cu: name, what launches it."""
-    for record in json.loads((folder / PLAN).read_text("utf-8")):
+def planned(cupy: Any, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The kernels of the plan: name, what launches it."""
+    for name, record in json.loads((folder / PLAN).read_text("utf-8")).items():
         step = Step(**record)
         path, spec = folder / step.cubin, catalog()[step.catalogue]
         kernel = read_module(path.read_bytes(), file=step.cubin).kernels[step.kernel]
         args = dict(zip(spec.arguments, unpack(step.args, path.with_suffix("")), strict=True))
-        yield step.catalogue, prepare(cupy, path, kernel, step, args, spec).run
+        yield name, prepare(cupy, path, kernel, step, args, spec).run
+
+
+def catalogue(cupy: Any, folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The catalogue at its own sizes, and launches of launches.cu."""
+    yield from planned(cupy, folder)
     module = cupy.RawModule(code=(Path(__file__).parent / "launches.cu").read_text("utf-8"))
     for name, (function, blocks, threads, more) in SMALL.items():
         arrays = [cupy.zeros(16 << 20, "u1") for _ in range(3 if function.startswith("add") else 2)]
@@ -82,6 +90,12 @@ def of_triton(cupy: Any, folder: Path) -> Iterator[tuple[str, Callable[[], objec
 LAUNCHES: Mapping[str, Callable[[Any, Path], Iterator[tuple[str, Callable[[], object]]]]] = {
     "catalogue": catalogue,
     "triton": of_triton,
+    "large": planned,
+}
+#: What is planned before it is launched.
+JOBS: Mapping[str, Callable[[], Iterable[tuple[str, Job]]]] = {
+    "catalogue": lambda: ((name, catalog()[name].job()) for name in sorted(catalog())),
+    "large": large_jobs,
 }
 
 
@@ -142,10 +156,10 @@ def main(arguments: list[str]) -> int:
     if arguments[2:]:
         return answer(folder, lambda: launch_all(folder, arguments[2], which))
     with tempfile.TemporaryDirectory() as scratch:
-        if which == "catalogue":
-            names = sorted(catalog())
-            steps = [step_of(catalog()[name].job(), n, Path(scratch)) for n, name in enumerate(names)]
-            (Path(scratch) / PLAN).write_text(json.dumps([*map(asdict, steps)]), "utf-8")
+        if which in JOBS:
+            jobs = enumerate(JOBS[which]())
+            steps = {name: asdict(step_of(job, number, Path(scratch))) for number, (name, job) in jobs}
+            (Path(scratch) / PLAN).write_text(json.dumps(steps), "utf-8")
         record = {"device": asdict(this_device()), "date": now(), **measure(Path(scratch), which)}
     name = "l2_states.json" if which == "catalogue" else f"l2_states_{which}.json"
     (folder / name).write_text(as_text(record), "utf-8")
