@@ -57,11 +57,17 @@ ABLATIONS = {
 }
 
 
-#: Blocks end together if their ends are so near, as a share of the time that one takes. Of 30 launches of
-#: tiles of `sgemm` whose last blocks do not fill a wave, those that end up to 0.018 apart in the estimate are
-#: as long as if one multiprocessor took two of these, and those from 0.08 on as if none did; between are some
-#: of both (H100, H200).
-TOGETHER = 0.02
+#: Blocks end together if their ends are so near, as a share of the time that one takes: where a multiprocessor
+#: has places for two, and where it has more. Measured, of launches whose last blocks do not fill a wave: with
+#: places for two, some multiprocessor takes two of these in all of 13 tiles of `sgemm`, and by chance in 3, 12
+#: and 13 of 20 runs of three kernels (docs/validation/l2_states_large.json). With places for more it depends:
+#: this is right of 10 launches of 12.
+TWO_TOGETHER, TOGETHER = 0.25, 0.02
+
+
+def end_together(apart: float, resident: int) -> bool:
+    """Do the blocks of a multiprocessor end at nearly the same time? apart: as a share of the time of one."""
+    return apart <= (TWO_TOGETHER if resident == 2 else TOGETHER)
 
 
 class IssuedInstruction(NamedTuple):
@@ -196,7 +202,8 @@ class Multiprocessor:
     def is_soon(self, time: int) -> bool:
         """Are blocks still handed out, nearly as late as its last one was?"""
         waves = self.launched.blocks / len(self.resident)
-        return (time + self.skipped - self.handed_out) * waves <= TOGETHER * (time + self.skipped)
+        later = time + self.skipped - self.handed_out
+        return end_together(later * waves / (time + self.skipped), len(self.resident))
 
     # --- warps -----------------------------------------------------------------------------
 

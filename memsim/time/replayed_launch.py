@@ -265,12 +265,12 @@ class ReplayedLaunch:
         """Whether a multiprocessor may get a block more than its share, as `LaunchedBlocks`. Measured: none
         does where more of the last blocks are left than there are multiprocessors.
         """
-        if self.behind.waves <= 1 or self.resident < 2:
+        many, work = self.chip.multiprocessors, self.survey.work
+        if self.behind.waves <= 1 or self.resident < 2 or self.blocks > -(-self.job.launch.blocks // many):
             return False
-        if self.is_weighed and np.ptp(work := self.survey.work[self.numbers]) > TOGETHER * work.max():
+        if self.is_weighed and np.ptp(work[self.numbers]) > TOGETHER * work.max():
             return False
-        left = self.job.launch.blocks % (self.resident * self.chip.multiprocessors)
-        return 1 < left <= self.chip.multiprocessors
+        return 1 < self.job.launch.blocks % (self.resident * many) <= many
 
     @property
     def behind(self) -> BehindL1:

@@ -14,7 +14,7 @@ from statistics import mean
 
 import numpy as np
 
-from memsim.time.multiprocessor import REASONS, TOGETHER, Multiprocessor
+from memsim.time.multiprocessor import REASONS, Multiprocessor, end_together
 from memsim.time.resident_warps import TimedWarp
 
 #: Issues before anything is marked, and between two marks.
@@ -247,7 +247,7 @@ class SteadyState:
             block.started + mean(warp.at / len(warp.array) for warp in block.warps if len(warp.array))
             for block in processor.resident
         ]
-        return max(done) - min(done) <= TOGETHER
+        return end_together(max(done) - min(done), len(done))
 
     def loop_of(self, warp: TimedWarp) -> Loop:
         """The longest loop of a warp's stream."""
