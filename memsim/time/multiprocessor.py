@@ -57,11 +57,11 @@ ABLATIONS = {
 }
 
 
-#: Blocks end together if their ends are so near, as a share of the time that one takes: where a multiprocessor
-#: has places for two, and where it has more. Measured, of launches whose last blocks do not fill a wave: with
-#: places for two, some multiprocessor takes two of these in all of 13 tiles of `sgemm`, and by chance in 3, 12
-#: and 13 of 20 runs of three kernels (docs/validation/l2_states_large.json). With places for more it depends:
-#: this is right of 10 launches of 12.
+#: Blocks end together if their ends are so near, as a share of the time that one takes: where there are
+#: places for two on a multiprocessor, and where there are more. Measured, of launches whose last blocks do
+#: not fill a wave: with places for two, some multiprocessor takes two of these in all of 13 tiles of `sgemm`,
+#: and by chance in 3, 12 and 13 of 20 runs of three kernels (docs/validation/l2_states_large.json). With
+#: places for more it depends: this is right of 10 launches of 12.
 TWO_TOGETHER, TOGETHER = 0.25, 0.02
 
 

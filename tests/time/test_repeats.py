@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from memsim.time.hardware_units import NEVER
 from memsim.time.repeated_states import is_landmark, periods_ahead, run_to_end
 from memsim.time.steady_state import Loop, SteadyState, longest_loop
-from tests.time.conftest import processor, program
+from tests.time.conftest import PLAIN, processor, program
 
 #: Issues whose pace goes for the rest of launches that are a tenth as long as those which are extrapolated.
 AVERAGED = 15_000
@@ -183,6 +184,44 @@ def test_warps_of_a_block_go_over_as_many_iterations_and_a_pace_is_measured_once
     assert all(len({times[number] for number in block}) == 1 for times in seen for block in monitored)
     assert 1 <= len(steady.known) < len(seen)
     assert made.issued == 6 * sum(map(len, stream))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blocks_that_are_in_step_go_over_as_many_iterations(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is somewhere in an iteration when a stretch begins and ends, so they seem to differ by a part."""
+    rng = np.random.default_rng(seed)
+    body: list[dict[str, object]] = [{"stall": int(stall)} for stall in rng.integers(1, 9, 121)]
+    for place, wavefronts in zip(range(0, 121, 10), rng.integers(1, 5, 13)):
+        load = {"pipe": "memory", "wavefronts": 8 * int(wavefronts), "latency": 20, "result": 0, "stall": 2}
+        body[place] = load
+        body[min(place + 6, 120)]["waits"] = (0,)
+    code = program(*body, {"barrier": 0})
+    made = processor(code, [[*range(len(code))] * 150] * 4, 2, 2)
+    steady = SteadyState(np.arange(len(code)), AVERAGED)
+    seen: list[list[int]] = []
+    skip = steady._skip_iterations
+
+    def noted(*how: Any) -> None:
+        seen.append(how[3])
+        skip(*how)
+
+    monkeypatch.setattr(steady, "_skip_iterations", noted)
+    while made.running:
+        warp = made.step()
+        if warp is not None and is_landmark(made, warp):
+            steady.consider(made, made.warps, made.issued)
+    assert len(seen) == 1 and len({*seen[0]}) == 1
+
+
+@pytest.mark.parametrize(("later", "blocks"), [(0, 4), (2000, 3)])
+def test_of_a_launch_that_is_not_run_to_its_end_the_last_blocks_are_counted(later: int, blocks: int) -> None:
+    """They are as many as if blocks that are as far as each other had been seen to end together."""
+    code = program({"stall": 4}, {"stall": 3})
+    made = processor(code, [[0, 1] * 800], 3, 2, set_to=replace(PLAIN, next_start=later), spare=True)
+    assert run_to_end(made, False, 1500, SteadyState(np.arange(len(code)), AVERAGED))
+    assert made.issued == blocks * 1600
 
 
 def test_equal_neighbours_make_one_loop_of_length_one() -> None:

@@ -387,14 +387,20 @@ def test_what_warps_waited_for_adds_up_to_their_time() -> None:
     assert made.issued == cycles_for(made, "selected") == 5 * 6 * len(body)
 
 
-def test_blocks_that_end_together_are_followed_by_as_many() -> None:
-    """Two places get a fourth block for the third, if its multiprocessor had both places free at once."""
+@pytest.mark.parametrize(
+    ("resident", "later", "takes_more"),
+    [(2, 0, True), (2, 200, True), (2, 800, False), (3, 0, True), (3, 200, False)],
+)
+def test_a_multiprocessor_whose_blocks_end_together_may_take_one_more(
+    resident: int, later: int, takes_more: bool
+) -> None:
+    """Of two blocks of 1600 cycles the second ends soon enough after the first, of three it does not."""
     code = program({**ALU, "stall": 4})
-    together = ran(code, [[0] * 400], blocks=3, resident=2, spare=True)
-    assert together.launched.blocks == 4 and together.issued == 4 * 400
-    assert ran(code, [[0] * 400], blocks=3, resident=2).issued == 3 * 400
-    late = replace(PLAIN, next_start=200)
-    assert ran(code, [[0] * 400], blocks=3, resident=2, spare=True, set_to=late).issued == 3 * 400
+    how: dict[str, object] = {"blocks": resident + 1, "resident": resident}
+    how["set_to"] = replace(PLAIN, next_start=later)
+    made = ran(code, [[0] * 400], spare=True, **how)
+    assert made.launched.blocks == resident + 1 + takes_more and made.issued == made.launched.blocks * 400
+    assert ran(code, [[0] * 400], **how).issued == (resident + 1) * 400
 
 
 def test_there_is_a_sentence_for_each_unit_that_can_be_switched_off() -> None:
