@@ -77,4 +77,28 @@ def _row(
     return [kernel, str(len(names)), *shares, *errors]
 
 
-PARTS: dict[str, Callable[[], str]] = {"states of L2": triton_table}
+def large_table() -> str:
+    """A row for each large launch: what it took in the median, the least and the most, and the estimate."""
+    estimated = json.loads((VALIDATION / "large_estimates.json").read_text("utf-8"))
+    rows, errors = [], dict[str, list[float]]({COLD: [], WARM: []})
+    for name, states in measured("_large").items():
+        cells = []
+        for l2 in errors:
+            cycles = states[l2][ACTIVE]
+            errors[l2].append(estimated[name][l2] / median(cycles) - 1)
+            spread = max(cycles) / min(cycles) - 1
+            cells += [f"{median(cycles):,.0f}", f"{100 * spread:.1f} %", f"{100 * errors[l2][-1]:+.1f} %"]
+        kernel, size = name.split()
+        extrapolated = "" if estimated[name]["is_whole"] else "extrapolated"
+        rows.append([f"`{kernel}`", size, *cells, extrapolated])
+    told = "; ".join(
+        f"{l2} {100 * mean(map(abs, of_state)):.1f} % off in the mean, {100 * max(map(abs, of_state)):.1f} % "
+        "at worst"
+        for l2, of_state in errors.items()
+    )
+    of_state = [what for l2 in errors for what in (l2, "apart", "error")]
+    head = ["kernel", "size", *of_state, ""]
+    return f"Of {len(rows)} launches: {told}.\n\n{table(head, rows, 'lr' + 'r' * 6 + 'l')}\n"
+
+
+PARTS: dict[str, Callable[[], str]] = {"states of L2": triton_table, "large launches": large_table}
