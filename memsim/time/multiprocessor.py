@@ -128,7 +128,7 @@ class Multiprocessor:
         self.greedy, self.operands_read = "greedy" not in off, set_to.operands_read
         self.watched, self.watched_until = setup.watched, setup.watched.stop
         self.blocks_left, self.spare = launched.blocks, launched.spare
-        self.handed_out = NEVER  # when its last block but the spare one started
+        self.handed_out = 0  # when a block ended and it was given its latest one
         self.running = self.next_start = 0
         self.now = self.end = self.issued = self.skipped = 0
         self.code = CodeMemory(set_to.code_first, setup.code_far, set_to.code_skipped, setup.code_moved)
@@ -195,8 +195,7 @@ class Multiprocessor:
             self.next_start = start + set_to.successors
             if not self.running:  # until then it is not active
                 self.skipped -= start - time - 1
-            if self.blocks_left == 1 and self.handed_out == NEVER:
-                self.handed_out = time + self.skipped
+            self.handed_out = time + self.skipped
             self.start_block(block, start)
 
     def is_soon(self, time: int) -> bool:

@@ -150,7 +150,10 @@ def periods_ahead(stream: np.ndarray, at: int, step: int) -> int:
 
 def advance(processor: Multiprocessor, warps: list[TimedWarp], before: Mark, times: int) -> None:
     """Go on as if what happened since had happened so many times more."""
-    Mark.of(processor, warps).since(before).repeat(processor, times)
+    passed = Mark.of(processor, warps).since(before)
+    passed.repeat(processor, times)
+    if any(block.started != started for block, started in zip(processor.resident, before.started)):
+        processor.handed_out += times * passed.cycles
     moved: dict[int, int] = {}
     for warp, old, executed in zip(warps, before.at, before.times):
         warp.at += times * (warp.at - old)

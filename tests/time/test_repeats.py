@@ -29,12 +29,14 @@ def looped(times: int) -> list[int]:
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("blocks", "resident"), [(1, 1), (2, 2), (7, 1), (40, 2), (41, 3)])
 @pytest.mark.parametrize("off", [frozenset(), frozenset({"greedy", "memory queue"})])
+@pytest.mark.parametrize(("spare", "later"), [(False, 0), (True, 0), (True, 1000)])
 def test_a_run_with_steps_over_repetitions_is_the_run_without(
-    blocks: int, resident: int, off: frozenset[str]
+    blocks: int, resident: int, off: frozenset[str], spare: bool, later: int
 ) -> None:
+    set_to = replace(PLAIN, next_start=later)
     runs = []
     for skips in (True, False):
-        made = processor(CODE, [looped(50)] * 5, blocks, resident, off)
+        made = processor(CODE, [looped(50)] * 5, blocks, resident, off, set_to, spare=spare)
         assert run_to_end(made, skips, NEVER)
         runs.append(made)
     quick, slow = runs
