@@ -439,7 +439,9 @@ def _does(op: Op, space: str = SHARED) -> str:
         return "copies from"
     found = {DOES.get(way) for way, where in op.touches if where in (space, "generic")}
     found = found or {DOES.get(way) for way in op.accesses}
-    return found.pop() or "accesses" if len(found) == 1 else "copies" if op.is_bulk else "accesses"
+    if len(found) != 1:
+        return "copies" if op.is_bulk else "accesses"
+    return found.pop() or "accesses"
 
 
 def _whole_array(space: str, name: str, offset: int, width: int) -> dict[str, Any]:

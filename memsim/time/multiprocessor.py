@@ -59,9 +59,9 @@ ABLATIONS = {
 
 #: Blocks end together if their ends are so near, as a share of the time that one takes: where there are
 #: places for two on a multiprocessor, and where there are more. Measured, of launches whose last blocks do
-#: not fill a wave: with places for two, some multiprocessor takes two of these in all of 13 tiles of `sgemm`,
+#: not fill a wave: with places for two, some multiprocessor takes two of these in all of 16 tiles of `sgemm`,
 #: and by chance in 3, 12 and 13 of 20 runs of three kernels (docs/validation/l2_states_large.json). With
-#: places for more it depends: this is right of 10 launches of 12.
+#: places for more it depends: this is right of 13 launches of 16, wrong of 2, and of one it is not clear.
 TWO_TOGETHER, TOGETHER = 0.25, 0.02
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from memsim.time.hardware_units import NEVER
+from memsim.time.multiprocessor import Multiprocessor
 from memsim.time.repeated_states import is_landmark, periods_ahead, run_to_end
 from memsim.time.steady_state import Loop, SteadyState, longest_loop
 from tests.time.conftest import PLAIN, processor, program
@@ -159,6 +160,25 @@ def test_waves_whose_iterations_are_skipped_are_as_long_as_all_of_them() -> None
     assert abs(short.cycles / whole.cycles - 1) < 0.02
 
 
+def iterations_gone_over(
+    made: Multiprocessor, steady: SteadyState, monkeypatch: pytest.MonkeyPatch
+) -> list[list[int]]:
+    """Runs a multiprocessor to its end; of each step over iterations, how many each warp went over."""
+    seen: list[list[int]] = []
+    skip = steady._skip_iterations
+
+    def noted(*how: Any) -> None:
+        seen.append(how[3])
+        skip(*how)
+
+    monkeypatch.setattr(steady, "_skip_iterations", noted)
+    while made.running:
+        warp = made.step()
+        if warp is not None and is_landmark(made, warp):
+            steady.consider(made, made.warps, made.issued)
+    return seen
+
+
 def test_warps_of_a_block_go_over_as_many_iterations_and_a_pace_is_measured_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -169,19 +189,8 @@ def test_warps_of_a_block_go_over_as_many_iterations_and_a_pace_is_measured_once
     stream = [[*[0, *range(1, 1 + length), 21] * 900] for length in (20, 20, 20)]
     made = processor(code, stream, 6, 2)
     steady = SteadyState(np.arange(len(code)), AVERAGED)
-    seen: list[list[int]] = []
-    skip = steady._skip_iterations
-
-    def noted(*how: Any) -> None:
-        seen.append(how[3])
-        skip(*how)
-
-    monkeypatch.setattr(steady, "_skip_iterations", noted)
+    seen = iterations_gone_over(made, steady, monkeypatch)
     monitored = (range(3), range(3, 6))
-    while made.running:
-        warp = made.step()
-        if warp is not None and is_landmark(made, warp):
-            steady.consider(made, made.warps, made.issued)
     assert len(seen) >= 2
     assert all(len({times[number] for number in block}) == 1 for times in seen for block in monitored)
     assert 1 <= len(steady.known) < len(seen)
@@ -202,18 +211,7 @@ def test_blocks_that_are_in_step_go_over_as_many_iterations(
     code = program(*body, {"barrier": 0})
     made = processor(code, [[*range(len(code))] * 150] * 4, 2, 2)
     steady = SteadyState(np.arange(len(code)), AVERAGED)
-    seen: list[list[int]] = []
-    skip = steady._skip_iterations
-
-    def noted(*how: Any) -> None:
-        seen.append(how[3])
-        skip(*how)
-
-    monkeypatch.setattr(steady, "_skip_iterations", noted)
-    while made.running:
-        warp = made.step()
-        if warp is not None and is_landmark(made, warp):
-            steady.consider(made, made.warps, made.issued)
+    seen = iterations_gone_over(made, steady, monkeypatch)
     assert len(seen) == 1 and len({*seen[0]}) == 1
 
 
