@@ -97,7 +97,7 @@ class ShownAnalysis(Analysis):
         if self.job is None:
             raise MemsimError("this analysis is of no launch of machine code, whose schedule tells the time")
         prepared = PreparedTime(self.job, self.trace)
-        return (prepared.on(board) if board else prepared).predict(l2)
+        return (prepared.on(board) if board else prepared).predict(l2, both_ways=True)
 
     @property
     def plot(self) -> Plots:

@@ -38,12 +38,15 @@ def large_jobs() -> Iterator[tuple[str, Job]]:
 
 
 def estimate(number: int) -> tuple[str, dict[str, object]]:
-    """The name of one of them, and its active cycles by the state of L2."""
+    """The name of one of them, its active cycles by the state of L2, and with a cold one if chance decides
+    otherwise (`LaunchTime.cycles_otherwise`).
+    """
     name, job = [*large_jobs()][number]
     prepared = PreparedTime(job).on("H200")
-    times = {l2: prepared.predict(l2) for l2 in (COLD, WARM)}
+    times = {l2: prepared.predict(l2, both_ways=True) for l2 in (COLD, WARM)}
     cycles = {l2: time.cycles for l2, time in times.items()}
-    return name, {**cycles, "is_whole": times[COLD].is_whole}
+    cold = times[COLD]
+    return name, {**cycles, "otherwise": cold.cycles_otherwise, "is_whole": cold.is_whole}
 
 
 def main() -> None:

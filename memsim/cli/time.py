@@ -80,7 +80,8 @@ def time(
     job = job_of(ctx, target)
     watched = cycles or (range(MOST_TRACED) if trace else range(0))
     prepared = PreparedTime(job, trace_of_target(ctx, target, job))
-    found = (prepared.on(board) if board else prepared).predict(l2, without, watched=watched)
+    on_board = prepared.on(board) if board else prepared
+    found = on_board.predict(l2, without, watched=watched, both_ways=True)
     if trace:
         time_text.write_trace(found, trace)
     if as_json:

@@ -43,7 +43,9 @@ class LaunchTime:
     l2: "cold" or "warm". blocks: of the busiest multiprocessor, `resident` of them at once. issued:
     instructions of all warps there. lacks: what is not modelled, in words. off: units
     that were switched off. is_whole: all blocks and iterations were run, or are known to repeat others; else
-    some were extrapolated. hit_rates: of sectors, of "l1" and "l2". l2_sectors: that L2 is asked for.
+    some were extrapolated. cycles_otherwise: as `cycles`, where chance decides whether one multiprocessor
+    gets two of the last blocks, if it decides in the other way; None: it does not, or that was not asked for.
+    hit_rates: of sectors, of "l1" and "l2". l2_sectors: that L2 is asked for.
     dram_bytes: that are read there. units: share of `cycles` for which each is busy.
     issues: in the cycles that were watched.
     """
@@ -65,6 +67,7 @@ class LaunchTime:
     l2_sectors: Natural
     dram_bytes: Natural
     units: dict[str, float]
+    cycles_otherwise: int | None = None
     issues: tuple[IssuedInstruction, ...] = ()
 
     @property

@@ -85,9 +85,11 @@ class PreparedTime(ReplayedLaunch):
         watched: range = range(0),
         most_issues: int = MOST_ISSUES,
         most_whole: int = MOST_WHOLE,
+        both_ways: bool = False,
     ) -> LaunchTime:
         """As `predict_time`. watched: cycles of which all issues are kept. most_issues: after which what is
         left is extrapolated, without those that are skipped. most_whole: up to which nothing else is.
+        both_ways: tell `cycles_otherwise`, too, which takes as long again where chance decides.
         """
         if l2 not in (COLD, WARM):
             raise MemsimError(f"l2 must be {COLD} or {WARM}, not {l2!r}")
@@ -119,19 +121,19 @@ class PreparedTime(ReplayedLaunch):
         )
         turn = 0.0 if "atomics' turns" in off else set_to.turn / 100 * self.survey.hottest * behind.used
         setting = CostSetting("L1 cache" not in off, NEVER, turn, set_to)
-        repeats = skips and not self.hands_over  # whose places are counted
         if l2 == COLD and (self.hands_over or any(cost.behind > 1 for cost in self.cached.costs)):
             made, launched = self.launched(instructions, setting)
             pace = self.pace(replace(setup, watched=range(0)), made, launched)
             setup = replace(setup, ahead=set_to.dram / pace)
             setting = setting._replace(ahead=setup.ahead)
         made, launched = self.launched(instructions, setting)
-        processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
-        is_long = launched.issues > most_whole
-        op_of, averaged = np.array([one.index for one in made]), round(AVERAGED * most_issues)
-        steady = SteadyState(op_of, averaged, is_long and repeats) if skips else None
-        if not run_to_end(processor, repeats, most_issues, steady):
-            raise MemsimError("the launch is too long to be followed in time", hint="give a smaller one")
+        limits = skips, most_issues, most_whole
+        processor, is_whole = self.followed(setup, made, launched, *limits)
+        otherwise = None
+        if both_ways and launched.spare:
+            is_taken = processor.launched.blocks > launched.blocks
+            other = replace(launched, blocks=launched.blocks + (not is_taken), spare=False)
+            otherwise = self.followed(replace(setup, watched=range(0)), made, other, *limits)[0].cycles
         active, rates = processor.cycles, self.chip.memory
         return LaunchTime(
             kernel=self.whole.kernel,
@@ -146,11 +148,36 @@ class PreparedTime(ReplayedLaunch):
             instructions=self.instruction_times(made, processor.waits),
             lacks=(*self.lacks(), *lacks),
             off=tuple(off),
-            is_whole=steady is None or not steady.has_skipped,
+            is_whole=is_whole,
+            cycles_otherwise=otherwise,
             units=self.unit_use(processor),
             issues=tuple(processor.issues),
             **self.traffic(l2, set_to),
         )
+
+    def followed(
+        self,
+        setup: Setup,
+        made: Sequence[TimedInstruction],
+        launched: LaunchedBlocks,
+        skips: bool,
+        most_issues: int,
+        most_whole: int,
+    ) -> tuple[Multiprocessor, bool]:
+        """A multiprocessor that has executed its blocks, and whether none of it was extrapolated; the limits
+        as of `predict`.
+
+        Raises:
+            MemsimError: there is no end in sight.
+        """
+        processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
+        repeats = skips and not self.hands_over  # whose places are counted
+        is_long = launched.issues > most_whole
+        op_of, averaged = np.array([one.index for one in made]), round(AVERAGED * most_issues)
+        steady = SteadyState(op_of, averaged, is_long and repeats) if skips else None
+        if not run_to_end(processor, repeats, most_issues, steady):
+            raise MemsimError("the launch is too long to be followed in time", hint="give a smaller one")
+        return processor, steady is None or not steady.has_skipped
 
     def pace(self, setup: Setup, made: Sequence[TimedInstruction], launched: LaunchedBlocks) -> float:
         """Cycles of a warp for each instruction, at the start of a launch where every load waits for DRAM."""

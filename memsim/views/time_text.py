@@ -97,6 +97,12 @@ def footer(time: LaunchTime) -> Iterator[str]:
     )
     rates = f"L1 has {percent(time.hit_rates['l1'])} and L2 {percent(time.hit_rates['l2'])}"
     yield f"Of the sectors that are asked for, {rates} (an estimate)."
+    if time.cycles_otherwise is not None:
+        yield (
+            "Whether one multiprocessor gets two of the last blocks is a matter of chance: if it "
+            f"{'does not' if time.cycles_otherwise < time.cycles else 'does'}, about "
+            f"{count(time.cycles_otherwise, 'active cycle')}."
+        )
     if not time.is_whole:
         yield "Some blocks and iterations were run, and the rest is extrapolated from them."
     if time.lacks:
@@ -118,6 +124,12 @@ class TimeDocument(Document, frozen=True, kw_only=True):
     ]
     l2: Annotated[Literal["cold", "warm"], Meta(description="the L2 cache before the launch")]
     cycles: Annotated[Natural, Meta(description="estimate of sm__cycles_active.max")]
+    cycles_otherwise: Annotated[
+        Natural | None,
+        Meta(
+            description="cycles, if chance hands out the last blocks the other way; null: it does not decide"
+        ),
+    ]
     elapsed: Annotated[Natural, Meta(description="estimate of sm__cycles_elapsed.max")]
     seconds: Annotated[float, Meta(ge=0, description="of the elapsed cycles, at the boost clock")]
     blocks_of_busiest: Annotated[Natural, Meta(description="blocks of the busiest multiprocessor")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -17,6 +18,7 @@ from memsim.time.multiprocessor import ABLATIONS, REASONS
 from memsim.time.predict_time import PreparedTime, predict_time
 from memsim.time.replayed_launch import middle_block
 from memsim.time.timed_instructions import timed_instructions
+from memsim.views.time_text import footer
 from tests.cli.conftest import Run
 from tests.cli.conftest import memsim as memsim
 from tests.simt.cuda import machine_kernel
@@ -113,6 +115,29 @@ def test_few_multiprocessors_may_take_the_last_blocks(size: str, spare: bool) ->
     launch = PreparedTime(catalogue_job("transpose_naive", {"size": size}))
     assert launch.resident == 2 and not launch.is_weighed
     assert launch.spare is spare
+
+
+def test_what_chance_decides_is_told_in_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = PreparedTime(catalogue_job("transpose_naive", {"size": "352,1024"}))
+    found = launch.predict(both_ways=True)
+    assert replace(found, cycles_otherwise=None) == launch.predict()
+    assert found.blocks == launch.blocks + 1
+    assert found.cycles_otherwise is not None and found.cycles_otherwise < found.cycles
+    said = "\n".join(footer(found))
+    assert f"if it does not, about {found.cycles_otherwise:,} active cycles." in said
+    monkeypatch.setattr(PreparedTime, "spare", False)
+    without = launch.predict(both_ways=True)
+    assert (without.cycles, without.blocks) == (found.cycles_otherwise, launch.blocks)
+    assert without.cycles_otherwise is None and "chance" not in "\n".join(footer(without))
+
+
+def test_a_block_more_that_is_not_estimated_is_told_too() -> None:
+    """With more places than two, blocks that end apart leave none; by chance they may."""
+    launch = PreparedTime(catalogue_job("guide_v4", {"size": "896,992,64"}))
+    found = launch.predict(both_ways=True)
+    assert launch.spare and found.blocks == launch.blocks
+    assert found.cycles_otherwise is not None and found.cycles_otherwise > found.cycles
+    assert "if it does, about" in "\n".join(footer(found))
 
 
 def test_a_board_has_its_own_memory() -> None:
