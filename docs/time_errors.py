@@ -1,4 +1,6 @@
-"""Tables of docs/time.md: estimated beside measured cycles, what each unit contributes, and the constants."""
+"""Tables of docs/time-accuracy.md and docs/time-model.md: estimated beside measured cycles, what each unit
+contributes, and the constants.
+"""
 
 from __future__ import annotations
 
@@ -288,6 +290,7 @@ LATER = {
     "five projects": (
         "CUDA-Programming", "CUDA-by-Example", "Learn-CUDA-Programming", "code-samples", "polybenchGpu",
     ),
+    "Rodinia": ("Rodinia",),
 }  # fmt: skip
 #: The row of all launches of programs.
 ALL_LAUNCHES = "all launches"

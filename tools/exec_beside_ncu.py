@@ -4,8 +4,8 @@
     python tools/exec_beside_ncu.py measure PROGRAMS COUNTS.json BOTH.json
 
 PROGRAMS is a folder `SUITE/NAME` of what `tools/exec_suites.py --keep PROGRAMS` built; each runs with the
-arguments that docs/exec_programs.json has. `count` needs no GPU, `measure` one with ncu and CuPy. Of each
-kernel the first launch is counted. docs/exec.md shows docs/validation/exec_beside_ncu.json.
+arguments that docs/exec_programs.json has, in its folder. `count` needs no GPU, `measure` one with ncu and
+CuPy. Of each kernel the first launch is counted. docs/exec.md shows docs/validation/exec_beside_ncu.json.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from argparse import ArgumentParser
+from argparse import REMAINDER, ArgumentParser
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -47,7 +47,7 @@ def main() -> None:
         for file in files:
             taken.add_argument(file, type=Path)
         if step == "count-one":
-            taken.add_argument("arguments", nargs="*")
+            taken.add_argument("arguments", nargs=REMAINDER)  # which may have dashes
     given = reader.parse_args()
     if given.step == "count":
         _write(given.counts, list(counted_programs(given.programs)))
@@ -72,7 +72,9 @@ def counted_programs(folder: Path) -> Iterator[Record]:
             result = Path(scratch, "counts.json")
             command = [sys.executable, __file__, "count-one", str(program.resolve()), str(result), *arguments]
             with suppress(subprocess.TimeoutExpired):
-                subprocess.run(command, cwd=scratch, stdout=subprocess.DEVNULL, timeout=SECONDS, check=False)
+                subprocess.run(
+                    command, cwd=program.parent, stdout=subprocess.DEVNULL, timeout=SECONDS, check=False
+                )
             launches = _read(result) if result.exists() else []
         print(one["name"], len(launches), flush=True)
         if launches:
@@ -120,7 +122,7 @@ def measured(folder: Path, one: Record) -> list[Record]:
         program.chmod(0o755)  # what copied it here may have lost that
         try:
             done = subprocess.run(
-                command, cwd=scratch, capture_output=True, text=True, errors="replace", timeout=SECONDS
+                command, cwd=program.parent, capture_output=True, text=True, errors="replace", timeout=SECONDS
             )
         except subprocess.TimeoutExpired:
             print(one["name"], "takes too long under ncu", flush=True)

@@ -3,12 +3,12 @@ Those in Python are run by the interpreter that runs this, which has what they n
 
     python tools/exec_suites.py SUITE CHECKOUT RESULTS.json [--count N] [--seed S] [--part 0/2] [--gpu]
 
-SUITE is cuda-samples, HeCBench, SGEMM_CUDA, LeetCUDA or llm.c, or of Python Triton (its tutorials), Gluon
-(likewise) or Numba (its documented examples), and CHECKOUT a folder with that project; nothing is fetched,
-and nothing is written there. Programs are drawn by seed; `--part 1/2` takes the second
-half of those drawn, so that what is mended on one half can be measured on the other. With `--gpu` each runs
-on this machine's GPU first, and its exit code there is kept. Results are added to those in the file.
-docs/exec.md shows them.
+SUITE is cuda-samples, HeCBench, SGEMM_CUDA, LeetCUDA, llm.c or Rodinia (whose data tools/rodinia.py writes),
+or of Python Triton (its tutorials), Gluon (likewise) or Numba (its documented examples), and CHECKOUT a
+folder with that project; nothing is fetched, and nothing is written there. Programs are drawn by seed;
+`--part 1/2` takes the second half of those drawn, so that what is mended on one half can be measured on the
+other. With `--gpu` each runs on this machine's GPU first, and its exit code there is kept. Results are added
+to those in the file. docs/exec.md shows them.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import rodinia
 
 #: Libraries that link NVIDIA's static runtime, or draw, or need several machines.
 OUT_OF_REACH = re.compile(
@@ -156,6 +158,18 @@ def programs(suite: str, root: Path) -> list[Program]:
         return list(cuda_samples(root))
     if suite == "HeCBench":
         return list(hecbench(root))
+    if suite == "Rodinia":
+        return [
+            Program(
+                suite,
+                name,
+                root / "cuda" / one.folder,
+                tuple(one.sources.split()),
+                (*rodinia.FLAGS, *one.flags),
+                tuple(one.arguments.split()),
+            )
+            for name, one in rodinia.PROGRAMS.items()
+        ]
     if suite in SCRIPTS:
         pattern, how = SCRIPTS[suite]
         return [

@@ -8,7 +8,7 @@ PROGRAMS is a folder `SUITE/NAME` of what `tools/exec_suites.py --keep PROGRAMS`
 arguments that docs/exec_programs.json has. `record` writes the first launch of each kernel that a program
 makes to LAUNCHES, by `memsim exec`, and needs no GPU; `measure` profiles it on one with ncu, with a cold L2
 (docs/validation/program_cycles.json). `estimate` estimates those that are recorded (program_estimates.json
-beside it). docs/time.md has the table of both.
+beside it). docs/time-accuracy.md has the table of both.
 """
 
 from __future__ import annotations
