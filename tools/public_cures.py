@@ -319,7 +319,7 @@ def _pair(folder: Path, name: str, jobs: tuple[Job, Job], told: dict[str, Any]) 
 
 def _keep(folder: Path, name: str, job: Job) -> None:
     source = source_of(job)
-    if source is not None and source.text is not None:
+    if source.text is not None:
         folder.mkdir(parents=True, exist_ok=True)
         safe = "".join(letter if letter.isalnum() else "_" for letter in name)
         (folder / f"{safe}.cu").write_text(source.text, "utf-8")

@@ -19,7 +19,7 @@ from memsim.kernels import Spec
 from memsim.suggest import landing
 from memsim.suggest.edit import Edit
 from memsim.suggest.other_values import OtherValue, at_other_values, edit_with_assertions, knobs_of_edit
-from memsim.suggest.prove import Proof, differing_results, edit_job, rounding_between, source_of
+from memsim.suggest.prove import Proof, differing_results, edit_job, has_source, rounding_between
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
@@ -254,7 +254,7 @@ def _refuse_to_apply(target: str, job: Job) -> None:
             f"{target} ships with memsim; only your own source is edited",
             hint="without --apply, --patch and --branch you see the change and its proof",
         )
-    if source_of(job) is None:
+    if not has_source(job):
         raise MemsimError(f"CUDA source is edited, and {target} is not CUDA source")
 
 

@@ -23,7 +23,7 @@ from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import with_pragmas
 from memsim.suggest.proposals import LEAST_SAVED, fits
-from memsim.suggest.prove import is_the_same, source_of
+from memsim.suggest.prove import is_the_same
 from memsim.suggest.ranking import MARGIN, Verdict, verdict
 from memsim.suggest.threads import Remapped, replay_edit
 from memsim.suggest.tile_copies import STAYS, TileCopies, TileStore, declarators, is_in
@@ -48,7 +48,7 @@ def asynchronous_copies(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     time one of `LEAST_SAVED` parts has to be saved: such code is harder to read. With a warm L2 cache, where
     there is less to wait for, nothing may be lost.
     """
-    if source_of(job) is None or not before.arch.widths("global", "cp_async"):
+    if not before.arch.widths("global", "cp_async"):
         return ()
     waits = () if before.estimate is None else before.estimate.waiting
     if waits and sum(one.share for one in waits if one.reason in WAITS) < MARGIN:

@@ -133,8 +133,7 @@ class ElementUses(KernelTree):
 
     def __init__(self, job: Job, before: Analysis, file: str = "") -> None:
         super().__init__(before, job, file)
-        source = source_of(job)
-        included = () if source is None else source.included_texts(self.kernel_text)
+        included = source_of(job).included_texts(self.kernel_text)
         self.texts = tuple(dict.fromkeys((self.text, *included)))
         known = {**constants("\n".join(self.texts)), **template_constants(self.text, before.trace.kernel)}
         self.footprints = self.here = Footprints(self.tree, known, self.texts)

@@ -23,7 +23,7 @@ from memsim.suggest.caller_layout import CallerLayout, array_of, is_given_once
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced, stride
 from memsim.suggest.kernel_tree import KernelTree
-from memsim.suggest.prove import is_the_same, source_of
+from memsim.suggest.prove import is_the_same
 from memsim.suggest.threads import Remapped, replay_edit
 
 MOST_FIELDS = 256
@@ -45,8 +45,6 @@ def kept_by_caller(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
     Those that help, and have the same results of data in that layout.
     """
-    if source_of(job) is None:
-        return ()
     asked = [*_Kept(job, before).layouts()]
     joint = _replayed(job, before, asked)
     if joint is not None or len(asked) < 2:

@@ -55,11 +55,9 @@ class ReadsOfFile(KernelTree):
 
     def __init__(self, before: Analysis, job: Job, file: str) -> None:
         super().__init__(before, job, file)
-        source = source_of(job)
-        assert source is not None  # there is no edit without one
-        included = source.included_texts(self.kernel_text)
+        included = source_of(job).included_texts(self.kernel_text)
         texts = dict.fromkeys((self.kernel_text, self.text, *included))
-        self.constants = {**constants("\n".join(texts)), **macros_of(source)}
+        self.constants = {**constants("\n".join(texts)), **macros_of(job)}
         given = template_arguments(self.kernel_text, before.trace.kernel)
         self.template = {name: value_of(text, {"true": 1, "false": 0}) for name, text in given.items()}
         numbers = {name: value for name, value in self.template.items() if value is not None}

@@ -26,7 +26,7 @@ from memsim.suggest.halo_reads import Read, ReadsOfFile, ReadsOfFunction, Row
 from memsim.suggest.index_ends import Ends, NotKnown, Test, extreme_of_sums
 from memsim.suggest.index_sums import ONE, Atom, IndexSum
 from memsim.suggest.kernel_tree import wasting_files
-from memsim.suggest.prove import is_the_same, source_of
+from memsim.suggest.prove import is_the_same
 from memsim.suggest.threads import Remapped, replay_edit
 
 NAME = "tiles and their halos staged in shared memory"
@@ -254,8 +254,6 @@ def halos(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The edit, compiled and replayed; if it saves a quarter of the needless sectors, nothing differs, and
     nothing outside of an array is read.
     """
-    if source_of(job) is None:
-        return ()
     edits = (_edit(ReadsOfFile(before, job, file)) for file in wasting_files(before, wastes_sectors))
     tried = (replay_edit(NAME, job, before, edit) for edit in edits)
     found = {done.edit: done for done in tried if done is not None and done.saves}

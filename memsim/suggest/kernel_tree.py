@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path, PurePath
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.files import read_text
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import parameter_of, parameters
@@ -21,7 +20,7 @@ from memsim.source.text import bracket_end, without_comments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.macros import expand_macros
-from memsim.suggest.prove import source_of
+from memsim.suggest.prove import source_text
 
 DEVICE = Path(__file__).parent / "device"
 LIBRARY = ""  # a file that no edit changes
@@ -63,7 +62,7 @@ class KernelTree:
         self.before, own = before, job.kernel.file
         self.title = before.trace.kernel.partition("<")[0].rpartition("::")[2]
         texts = dict(before.trace.sources)
-        texts[own] = texts.get(own, "") or text_of(job)
+        texts[own] = texts.get(own, "") or source_text(job)
         defined = re.compile(rf"\b__global__\b[^;{{}}]*\b{re.escape(self.title)}\s*[<(]")
         self.kernel_file = next((one for one in (own, *texts) if defined.search(texts[one])), own)
         self.file = file or self.kernel_file
@@ -241,12 +240,6 @@ def _file_of(site: SiteCounts) -> str:
 def _with_template(function: Node) -> Node:
     of_template = function.parent is not None and function.parent.type == "template_declaration"
     return function.parent if of_template and function.parent is not None else function
-
-
-def text_of(job: Job) -> str:
-    """The source, of which a trace does not have what makes no access itself."""
-    source = source_of(job)
-    return "" if source is None else source.text or read_text(source.folder / source.file)
 
 
 def with_pragmas(text: str, place: int) -> int:

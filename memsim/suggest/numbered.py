@@ -20,9 +20,10 @@ from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement, apply_replacements
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.prove import is_the_same
+from memsim.suggest.ranking import total
 from memsim.suggest.records import NAME as RECORDS
 from memsim.suggest.records import record_edits
-from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, replay_edit, total
+from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, replay_edit
 
 NAME = "elements of the grid numbered along rows"
 PREFIX = "numbered"

@@ -71,9 +71,7 @@ class Knob:
 
 def knobs_of_edit(job: Job, edit: Edit) -> list[Knob]:
     """What an edit depends on, as far as its values can be changed; constants made of others are followed."""
-    source = source_of(job)
-    assert source is not None
-    macros, template = macros_of(source), template_constants(edit.text, job.loaded.title)
+    macros, template = macros_of(job), template_constants(edit.text, job.loaded.title)
     declared = {name: value.strip() for name, value in DEFINE.findall(edit.text)}
     for match in DECLARED.finditer(edit.text):
         declared.update(declared_pairs(match[1]))
@@ -171,7 +169,6 @@ def _errors(job: Job) -> set[tuple[object, ...]]:
 def _with_value(job: Job, file: str, text: str, what: Knob, value: int) -> Job:
     """The job of a text of its source, at another value."""
     source = source_of(job)
-    assert source is not None
     options, name, args = source.options, source.name, list(job.values)
     if what.kind == "define":
         old = re.compile(rf"-D\s*{what.name}=.*")

@@ -37,19 +37,27 @@ _INCLUDE = re.compile(r"\s*#\s*include\s*[\"<]([^\">]+)[\">]")
 MOST_TRIES = 4  # the most edits that are compiled
 
 
-def source_of(job: Job) -> kernel_file.KernelFile | None:
-    """The source from which a job's kernel can be rebuilt; None for machine code, PTX, and a
-    loaded kernel.
-    """
+def has_source(job: Job) -> bool:
+    """Whether a job's kernel can be rebuilt: it is no machine code or PTX, nor loaded already."""
     kernel = job.kernel
-    if not isinstance(kernel, kernel_file.OfFile):
-        return None
-    return kernel.as_file if Path(kernel.file).suffix in loading.SOURCE_SUFFIXES else None
+    return isinstance(kernel, kernel_file.OfFile) and Path(kernel.file).suffix in loading.SOURCE_SUFFIXES
 
 
-def macros_of(source: kernel_file.KernelFile) -> dict[str, int]:
-    """The integer macros in a source's options."""
-    found = (re.fullmatch(r"-D\s*(\w+)=(\d+)", option) for option in source.options)
+def source_of(job: Job) -> kernel_file.KernelFile:
+    """The source from which a job's kernel is rebuilt."""
+    assert isinstance(job.kernel, kernel_file.OfFile)  # as it has a source
+    return job.kernel.as_file
+
+
+def source_text(job: Job) -> str:
+    """The text of that: a trace has none of a file that makes no access."""
+    source = source_of(job)
+    return source.text or read_text(source.folder / source.file)
+
+
+def macros_of(job: Job) -> dict[str, int]:
+    """The integer macros in the options of a job's source."""
+    found = (re.fullmatch(r"-D\s*(\w+)=(\d+)", option) for option in source_of(job).options)
     return {match[1]: int(match[2]) for match in found if match is not None}
 
 
@@ -74,12 +82,10 @@ def with_text(job: Job, file: str, text: str) -> Job:
         MemsimError: the file is not included by a line that can be found.
     """
     source = source_of(job)
-    assert source is not None  # there is no edit without a source
     text = text.removeprefix("\ufeff")  # which no compiler takes behind the beginning
     if file == source.file:
         return replace(job, kernel=replace(source, text=text))
-    whole = source.text or read_text(source.folder / source.file)
-    lines = whole.removeprefix("\ufeff").split("\n")
+    lines = source_text(job).removeprefix("\ufeff").split("\n")
     for number, line in enumerate(lines, 1):
         included = _INCLUDE.match(line)
         if included and PurePosixPath(file).parts[-1:] == PurePosixPath(included[1]).parts[-1:]:
@@ -319,7 +325,6 @@ def _differing_values(
 
 def _without_contraction(job: Job) -> Job:
     source = source_of(job)
-    assert source is not None  # there is no edit without a source
     return replace(job, kernel=replace(source, options=(*source.options, "--fmad=false")))
 
 

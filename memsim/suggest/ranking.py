@@ -37,7 +37,7 @@ def verdict(before: Analysis, after: Analysis) -> Verdict:
             return Verdict.SLOWER if change > 0 else Verdict.WORTH
         if change > 0:
             return Verdict.NOT_WORTH
-    elif before.bound.lacks or 2 * _sectors(after) <= _sectors(before):
+    elif before.bound.lacks or 2 * total(after, "sectors") <= total(before, "sectors"):
         return Verdict.WORTH
     if before.bound.lacks:
         return Verdict.NOT_WORTH
@@ -66,8 +66,8 @@ def best(before: Analysis, changed: Iterable[Analysis]) -> Analysis | None:
     """
     every = list(changed)
     ways = [one for one in every if verdict(before, one) is not Verdict.SLOWER] or every
-    least = min((_sectors(one) for one in ways), default=0)
-    few = [one for one in ways if _sectors(one) < 2 * max(least, 1)]
+    least = min((total(one, "sectors") for one in ways), default=0)
+    few = [one for one in ways if total(one, "sectors") < 2 * max(least, 1)]
     quickest, pays = quickest_first(every), any(verdict(before, one) is Verdict.WORTH for one in ways)
 
     def key(analysis: Analysis) -> tuple[int, int, int]:
@@ -83,5 +83,6 @@ def _elapsed(analysis: Analysis) -> int | None:
     return None if analysis.estimate is None else analysis.estimate.elapsed
 
 
-def _sectors(analysis: Analysis) -> int:
-    return sum(site.sectors or 0 for site in analysis.sites)
+def total(analysis: Analysis, quantity: str) -> int:
+    """The sum of a count over all rows that have it."""
+    return sum(getattr(site, quantity) or 0 for site in analysis.sites)

@@ -14,8 +14,7 @@ from memsim.job import Job
 from memsim.source.text import without_comments
 from memsim.source.values import body_of
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.kernel_tree import text_of
-from memsim.suggest.prove import is_the_same, source_of
+from memsim.suggest.prove import is_the_same, source_text
 from memsim.suggest.threads import Remapped, replay_edit
 
 ADDED = (1, 2, 4)  # elements: a bank, two, or a vector more
@@ -27,7 +26,7 @@ _STRIDE = re.compile(r"(?<=[*,])\s*(?P<factor>\d+)(?=\s*[*+,)\]-])|(?<=[\[(+])\s
 def restrided_rows(job: Job, before: Analysis, arrays: list[str]) -> tuple[Remapped, ...]:
     """For each of the arrays the edit that needs fewest wavefronts, if it helps and has the same results."""
     found = list[Remapped]()
-    for array in arrays if source_of(job) is not None else ():
+    for array in arrays:
         name = f"rows of {array} further apart"
         tried = (replay_edit(name, job, before, one) for one in _edits(job, before, array))
         helping = sorted(
@@ -39,7 +38,7 @@ def restrided_rows(job: Job, before: Analysis, arrays: list[str]) -> tuple[Remap
 
 def _edits(job: Job, before: Analysis, array: str) -> Iterator[Edit]:
     """The kernel with each number larger, in all statements that name the array."""
-    text = before.trace.sources.get(job.kernel.file) or text_of(job)
+    text = before.trace.sources.get(job.kernel.file) or source_text(job)
     code = without_comments(text)
     start, end = body_of(code, before.trace.kernel)
     statements = re.finditer(rf"[^;{{}}]*?\b{array}\b[^;{{}}]*", code[start:end])

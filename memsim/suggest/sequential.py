@@ -21,7 +21,7 @@ from memsim.source.values import constants, initializers
 from memsim.suggest.c_text import distance, factor, names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
-from memsim.suggest.prove import integer_arguments, is_the_same, macros_of, source_of, with_whole_numbers
+from memsim.suggest.prove import integer_arguments, is_the_same, macros_of, with_whole_numbers
 from memsim.suggest.threads import Remapped, replay_edit
 
 NAME = "threads of a reduction side by side"
@@ -39,7 +39,7 @@ def sequential(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
     With the same results, of whole numbers where sums of floats are in another order.
     """
-    if source_of(job) is None or job.launch.block[1:] != (1, 1):
+    if job.launch.block[1:] != (1, 1):
         return ()
     found = _Reductions(job, before).edited()
     if found is None:
@@ -58,11 +58,10 @@ class _Reductions(KernelTree):
 
     def __init__(self, job: Job, before: Analysis) -> None:
         super().__init__(before, job)
-        source = source_of(job)
         self.known: Mapping[str, int] = {
             **constants(self.text),
             **template_constants(self.text, before.trace.kernel),
-            **(macros_of(source) if source is not None else {}),
+            **macros_of(job),
             **integer_arguments(job),
             "blockDim_x": job.launch.block[0],
         }

@@ -26,8 +26,16 @@ from memsim.suggest.halos import halos
 from memsim.suggest.numbered import numbered_elements
 from memsim.suggest.privatised import privatised_arrays
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, best_split
-from memsim.suggest.prove import MOST_TRIES, Proof, integer_arguments, macros_of, prove, prove_best, source_of
-from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
+from memsim.suggest.prove import (
+    MOST_TRIES,
+    Proof,
+    has_source,
+    integer_arguments,
+    macros_of,
+    prove,
+    prove_best,
+)
+from memsim.suggest.ranking import Verdict, best, quickest_first, total, verdict
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.restrided import restrided_rows
 from memsim.suggest.retiled import retiled_elements
@@ -45,13 +53,25 @@ from memsim.suggest.suggestions_document import (
     split_part,
     staging_part,
 )
-from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumber, total
+from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumber
 from memsim.suggest.tiles import tiles
 from memsim.suggest.transposed import is_staged, staged_accesses
 from memsim.time.quick_estimate import estimate
 
 #: Units whose work is sectors, or the lines they are in.
 SECTOR_UNITS = ("l1_tags", "l1_data", "l2", "dram")
+
+#: What is tried of every kernel, in the order in which it is told.
+CURES: tuple[Callable[[Job, Analysis], tuple[Remapped, ...]], ...] = (
+    retiled_elements,
+    numbered_elements,
+    halos,
+    records_of_threads,
+    privatised_arrays,
+    striped_elements,
+    sequential,
+    stored_in_turn,
+)
 
 #: Of the needless sectors, where the caller is asked for nothing.
 LEFT = 0.1
@@ -156,36 +176,30 @@ class Suggestions:
     def to_dict(self) -> JsonObject:
         """The records as plain values: what `--json` prints."""
         numbered = self.proposals
-        document = SuggestionsDocument(
+        document = SuggestionsDocument.of(
+            self,
             kernel=self.analysis.trace.kernel,
             uncertain=self.analysis.trace.uncertain,
             arch=self.analysis.arch.name,
             arrays=tuple(map(self._array, self.advice)),
             proof=None if self.proof is None else proof_part(self.proof, numbered),
-            unproven=self.unproven,
-            least_cycles=self.least_cycles,
             time=self.times[0],
             time_after=self.times[1],
             tried=tuple(proof_part(each, numbered) for each in self.tried),
             remapped=tuple(map(remapped_part, self.remapped)),
             lanes=None if self.lanes is None else lanes_part(self.lanes),
             split=tuple(map(split_part, self.split)),
-            wider=self.wider,
             bound=self.analysis.bound.figures,
-            fields=self.fields,
             staging=tuple(map(staging_part, self.staging)),
         )
         return plain(document)
 
     def _array(self, entry: Advice) -> ArrayPart:
-        return ArrayPart(
+        return ArrayPart.of(
+            entry,
             name=entry.tile.name,
             bytes=entry.tile.size,
-            wavefronts=entry.wavefronts,
-            conflicts=entry.conflicts,
-            least=entry.least,
             layouts_tried=entry.tried,
-            why_not=entry.why_not,
             proposals=tuple(proposal_part(each, self.replayed(each)) for each in entry.proposals),
         )
 
@@ -220,10 +234,8 @@ def suggest(
             )
     if job is not None and analysis.estimate is None:
         analysis = replace(analysis, estimate=estimate(job, analysis.trace))
-    source = None if job is None else source_of(job)
-    macros = {} if source is None else macros_of(source)
-    arguments = {} if job is None or source is None else integer_arguments(job)
-    advice = sorted(advise(analysis, arrays, macros, arguments), key=lambda entry: -entry.conflicts)
+    given = (macros_of(job), integer_arguments(job)) if job is not None and has_source(job) else ()
+    advice = sorted(advise(analysis, arrays, *given), key=lambda entry: -entry.conflicts)
     found = Suggestions(analysis, tuple(advice), split=tuple(_splits(analysis, advice)))
     chosen = tuple(take)
     if first and not chosen:
@@ -249,7 +261,7 @@ def suggest(
 
 def _with_copies(found: Suggestions, job: Job | None) -> Suggestions:
     """Adds asynchronous copies, which move the same bytes: where nothing else is worth an edit."""
-    copies = () if job is None else asynchronous_copies(job, found.analysis)
+    copies = () if job is None or not has_source(job) else asynchronous_copies(job, found.analysis)
     return replace(found, remapped=(*found.remapped, *copies))
 
 
@@ -285,16 +297,12 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     block = first_block(job, analysis)
     if block is not None:
         found = replace(found, fields=fields(block), staging=accesses_to_stage(block))
+    if not has_source(job):
+        return found
     remaps = remap_threads(job, analysis, lanes)
     staged = staged_accesses(job, analysis, found.staging)
     by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
-    staged += (*retiled_elements(job, analysis), *numbered_elements(job, analysis), *halos(job, analysis))
-    staged += (
-        *records_of_threads(job, analysis),
-        *privatised_arrays(job, analysis),
-        *striped_elements(job, analysis),
-    )
-    staged += (*sequential(job, analysis), *stored_in_turn(job, analysis))
+    staged += tuple(one for cure in CURES for one in cure(job, analysis))
     staged += restrided_rows(job, analysis, [one.tile.name for one in found.advice if _is_not_written(one)])
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")
@@ -357,4 +365,4 @@ def _why_no_proof(found: Suggestions, job: Job | None) -> str:
         return "there is nothing to prove"
     if not edits:
         return "no change can be written into the source by rules: edit it by hand and analyze again"
-    return "there is no source to recompile" if job is None or source_of(job) is None else ""
+    return "" if job is not None and has_source(job) else "there is no source to recompile"

@@ -187,15 +187,13 @@ def _change_of(before: int, after: int) -> CountChange:
 
 def change_part(change: Map) -> Change:
     """A layout."""
-    if isinstance(change, Padding):
-        return PaddingPart(every=change.every, by=change.by)
-    return SwizzlePart(every=change.every, bits=change.bits, base=change.base)
+    return PaddingPart.of(change) if isinstance(change, Padding) else SwizzlePart.of(change)
 
 
 def remapped_part(found: Remapped) -> RemappedPart:
     """Other threads."""
-    return RemappedPart(
-        name=found.name,
+    return RemappedPart.of(
+        found,
         block=found.job.launch.block,
         sectors=_change_of(*found.sectors),
         wavefronts=_change_of(*found.wavefronts),
@@ -211,9 +209,9 @@ def lanes_part(found: Renumbering) -> LanesPart:
 
 def split_part(found: Split) -> SplitPart:
     """Accesses that are better split."""
-    return SplitPart(
+    return SplitPart.of(
+        found,
         array=found.tile.name,
-        sites=found.sites,
         change=change_part(found.change),
         wavefronts=found.cost.most,
         extra_bytes=found.extra,
@@ -222,24 +220,10 @@ def split_part(found: Split) -> SplitPart:
 
 def staging_part(found: Staging) -> StagingPart:
     """An access that is better staged."""
-    site = found.site
-    return StagingPart(
-        file=site.file,
-        line=site.line,
-        op=site.op,
-        array=site.array,
-        sectors=_change_of(*found.sectors),
-        bytes=found.room,
-    )
+    return StagingPart.of(found.site, sectors=_change_of(*found.sectors), bytes=found.room)
 
 
 def proof_part(proof: Proof, proposals: Sequence[Proposal]) -> ProofPart:
     """A proof; proposals are numbered as in `proposals`."""
-    return ProofPart(
-        proposals=tuple(proposals.index(each) + 1 for each in proof.proposals),
-        holds=proof.holds,
-        before=proof.before,
-        forecast=proof.forecast,
-        counted=proof.counted,
-        diff=proof.edit.diff,
-    )
+    numbers = tuple(proposals.index(each) + 1 for each in proof.proposals)
+    return ProofPart.of(proof, proposals=numbers, diff=proof.edit.diff)

@@ -35,7 +35,8 @@ from memsim.source.text import bracket_end, without_comments
 from memsim.source.values import body_of
 from memsim.suggest.caller_layout import CallerLayout, packed_arguments
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.prove import is_the_same, source_of, with_text
+from memsim.suggest.prove import is_the_same, with_text
+from memsim.suggest.ranking import total
 from memsim.time.quick_estimate import estimate
 from memsim.trace.site_records import distinct_rows
 from memsim.trace.trace import Trace
@@ -261,11 +262,11 @@ def replay_edit(
     asks: tuple[CallerLayout, ...] = (),
     reorders: bool = False,
 ) -> Remapped | None:
-    """An edit, compiled and replayed; None if there is none, nothing to compile, or if it does not run.
+    """An edit, compiled and replayed; None if there is none, or if it does not run.
 
     helping: None, too, unless it helps or saves sectors, before a time is estimated. asks: of the caller.
     """
-    if edit is None or source_of(job) is None:
+    if edit is None:
         return None
     try:
         changed = with_text(job, edit.file, edit.new)
@@ -390,8 +391,3 @@ def _kernels(code: str) -> list[tuple[int, int]]:
 
 def _is_in(match: re.Match[str], bodies: Sequence[tuple[int, int]]) -> bool:
     return any(start <= match.start() < end for start, end in bodies)
-
-
-def total(analysis: Analysis, quantity: str) -> int:
-    """The sum of a count over all rows that have it."""
-    return sum(getattr(site, quantity) or 0 for site in analysis.sites)

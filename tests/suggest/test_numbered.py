@@ -13,8 +13,8 @@ from memsim.job import Job
 from memsim.launch import Launch, dim3
 from memsim.suggest.numbered import NAME, numbered_elements
 from memsim.suggest.other_values import SAME, at_other_values
+from memsim.suggest.ranking import total
 from memsim.suggest.records import NAME as RECORDS
-from memsim.suggest.threads import total
 from tests.suggest.kernels import analyzed
 
 WIDTH, HEIGHT = 45, 21
