@@ -27,8 +27,7 @@ from memsim.suggest.c_text import (
 )
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.maps import Map, Padding, XorSwizzle
-from memsim.suggest.uses import Span, Use
-from memsim.suggest.writing import Writing
+from memsim.suggest.writing import Span, Use, Writing
 
 # Names of constants meant to be changed: a row stride or a padding.
 KNOB = re.compile(r"(?i)^(ld[a-z]?\d?|.*(stride|pitch|pad|skew).*)$")

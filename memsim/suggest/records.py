@@ -7,6 +7,11 @@ active, or a block has more threads than this launch's, each thread moves its ow
 
 What is read lies between the first and the last element that a thread reads anyway, on each way through the
 statements around; what is written is all written anyway. Elements that are structures are records of one.
+
+Of a record that a kernel passes on, `f(p + 5 * i)`, where `f` reads or assigns five elements, `f(p.at(i))`,
+where a member function of a parameter's class returns such a pointer, or `T x(p + 5 * i);`, whose constructor
+copies them, `f` gets a copy. What is read is moved before the call, or before a loop around it in which the
+pointer stays the same, if the loop is entered; what is assigned, behind it.
 """
 
 from __future__ import annotations
@@ -21,23 +26,23 @@ import numpy as np
 from memsim.analysis import Analysis
 from memsim.arch.units import WARP
 from memsim.job import Job
-from memsim.source.syntax import LOOPS, Node, outside
+from memsim.source.syntax import LOOPS, Node, arguments_of, outside, walk
 from memsim.source.values import changes
-from memsim.suggest.c_text import names_in
+from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.element_uses import (
     MOST,
     SHARED_BY_OTHERS,
     ElementUse,
+    ElementUses,
     MovedRecord,
     all_of,
     is_bound,
     may_be,
 )
-from memsim.suggest.footprints import changes_of, moves
+from memsim.suggest.footprints import AccessedElements, changes_of, may_be_left_out, moves
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
-from memsim.suggest.loops import LEAVES
-from memsim.suggest.passed_records import PassedRecords
+from memsim.suggest.loops import LEAVES, loop_of
 from memsim.suggest.threads import Remapped, replay_edit
 
 DOUBLE = 8  # bytes of the widest element that is a number
@@ -61,7 +66,7 @@ def record_edits(job: Job, before: Analysis) -> list[Edit]:
     return [edit for edit in edits if edit is not None]
 
 
-class Records(PassedRecords):
+class Records(ElementUses):
     """A kernel's source, in which records are looked for."""
 
     def __init__(self, job: Job, before: Analysis, file: str) -> None:
@@ -147,6 +152,103 @@ class Records(PassedRecords):
         else:
             places.append(Replacement(start, start, opening))
         return [*places, *([Replacement(end, end, closing)] if closing else [])]
+
+    def passed(self, kernel: Node) -> Iterator[MovedRecord]:
+        """The records of arrays that waste sectors."""
+        pointers = self.pointers(kernel)
+        for call in walk(kernel):
+            for place, node in enumerate(_given(call)):
+                base = self._member(node) or self._base(node, set(pointers))
+                elements = None
+                if base is not None and call.type == "call_expression":
+                    elements = self.footprints.of_call(call, place)
+                elif base is not None:
+                    elements = self.footprints.of_object(node)
+                if base is None or elements is None or elements.length is None:
+                    continue
+                placed = self._placed(node, call, elements.stores)
+                origin = pointers.get(base, base)
+                same = [one for one in pointers if pointers[one] == origin] or [base]
+                if placed is None or not self._wastes(origin, elements.stores):
+                    continue
+                if self._is_alone(kernel, node, placed[0], same, elements):
+                    use = ElementUse(kernel, node, placed[0], base, "", True, elements.stores, base)
+                    how = elements.loads, elements.stores, placed[1], call
+                    yield MovedRecord(((0, use),), self.tree.text(node), elements.length, *how)
+
+    def _base(self, node: Node, pointers: set[str]) -> str | None:
+        """The array to which a pointer of a thread's own points; None if it is none, or the same for all."""
+        text = self.tree.text(node)
+        made = re.match(r"(\w+)\s*\+(?![+=])|&\s*(\w+)\s*\[", text)
+        if made is not None:
+            name = made[1] or made[2]
+            return name if name in pointers and not EFFECT.search(text) else None
+        return text if text in pointers and text not in self.types else None
+
+    def _member(self, node: Node) -> str:
+        """A parameter of a class, of which a member function returns a pointer that is made of numbers; "" of
+        anything else.
+        """
+        made = re.match(r"(\w+)\.(\w+)\(", self.tree.text(node)) if node.type == "call_expression" else None
+        if made is None or "*" in self.types.get(made[1], "*") or EFFECT.search(self.tree.text(node)):
+            return ""
+        defined = rf"\b{made[2]}\s*\([^()]*\)\s*(?:const\s*)?\{{([^{{}}]*)\}}"
+        bodies = [found[1].strip() for text in self.texts for found in re.finditer(defined, text)]
+        simple = [one for one in bodies if re.fullmatch(r"return\s[\w\s:.*+/%<>-]*;", one)]
+        named = len(re.findall(rf"(?<![\w.]){made[1]}\b", self.own_code))
+        return made[1] if bodies and simple == bodies and named == 2 else ""
+
+    def _wastes(self, array: str, stores: bool) -> bool:
+        """Whether accesses to an array do, of whatever file the function is that makes them."""
+        op = "store" if stores else "load"
+        sites = (one.array.split("|") for one in self.before.sites if one.op == op and self.is_bad(one))
+        return any(array in (one, one.partition(".")[0]) for names in sites for one in names)
+
+    def _placed(self, node: Node, call: Node, stores: bool) -> tuple[Node, str] | None:
+        """The statement before or behind which elements are moved, and the condition on which."""
+        names, condition = names_in(self.tree.text(node)), ""
+        inner, outer = call, call.parent
+        while outer is not None and outer.type != "function_definition":
+            if outer.type == "compound_statement":
+                if stores and SHARED_BY_OTHERS.search(self.tree.text(inner)):
+                    return None
+                entered = None if stores or condition else self._entered(outer.parent, names)
+                ahead = self.tree.content[outer.start_byte : inner.start_byte].decode()
+                if entered is None or LEAVES.search(ahead):
+                    return inner, condition
+                condition, outer = entered, outer.parent or outer
+            elif may_be_left_out(outer, inner):
+                of_loop = outer.type in ("for_statement", "while_statement")
+                alone = of_loop and inner.type == "expression_statement"
+                return (inner, condition) if alone and inner == outer.child_by_field_name("body") else None
+            inner, outer = outer, outer.parent
+        return None
+
+    def _entered(self, node: Node | None, names: list[str]) -> str | None:
+        """The condition on which a loop is entered in which a pointer stays the same; None if it does not."""
+        loop = loop_of(self.tree, node)
+        if node is None or loop is None or not loop.start:
+            return None
+        code = self.tree.text(node)
+        if SHARED_BY_OTHERS.search(code) or any(changes(name, code) for name in names):
+            return None
+        start = loop.start if loop.start.isalnum() else f"({loop.start})"
+        return None if "(" in loop.start + loop.end else f"{start} {loop.test} {loop.end}"
+
+    def _is_alone(
+        self, kernel: Node, node: Node, statement: Node, same: list[str], elements: AccessedElements
+    ) -> bool:
+        """Whether nothing else of a kernel concerns the elements: another use of a pointer to what is
+        assigned, a store to what is read. same: the pointers to the array.
+        """
+        code, name = self.tree.text(kernel), self.tree.text(node)
+        if name in same and changes(name, code) != 1:
+            return False
+        once = len(re.findall(rf"(?<![\w.])(?:{'|'.join(same)})\b", self.tree.text(statement))) == 1
+        if elements.stores:
+            return once
+        stored = any(re.search(rf"\b{one}\s*\[[^;]*?\]\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)", code) for one in same)
+        return not stored and (once or any("const" in self.types.get(one, "") for one in same))
 
     def _needs_room(self, record: MovedRecord) -> bool:
         """Whether a record is passed on in a loop, from which some lanes may be gone, and may be one of those
@@ -311,6 +413,14 @@ def _shorter(alike: list[tuple[int, ElementUse]]) -> tuple[tuple[str, int], ...]
         if place > last
     ]
     return tuple(reversed(found))
+
+
+def _given(node: Node) -> list[Node]:
+    """What a call by name gives, or an object is made of that a declaration has."""
+    if node.type == "call_expression":
+        return arguments_of(node) if node.children[0].type in ("identifier", "template_function") else []
+    of_object = node.parent is not None and node.parent.type == "declaration" and len(node.children) == 2
+    return node.children[1].named_children if of_object else []
 
 
 def interrupts(code: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,19 @@ class Case:
         return Job(
             kernel_file.KernelFile(folder, name, "k", options), Launch((1, 1, 1), dim3(self.block)), args
         )
+
+
+def launched(
+    folder: Path,
+    text: str,
+    args: Sequence[object],
+    block: tuple[int, ...],
+    grid: tuple[int, ...] = (1,),
+    name: str = "k",
+) -> Job:
+    """A kernel of a text, in a file of its own, `k.cu`."""
+    (folder / "k.cu").write_text(text)
+    return Job(kernel_file.KernelFile(folder, "k.cu", name), Launch(dim3(grid), dim3(block)), args)
 
 
 def analyzed(job: Job, *, apart: bool = True) -> Analysis:

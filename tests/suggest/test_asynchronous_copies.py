@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.api.kernel_file import KernelFile
 from memsim.api.sanitizing import sanitize_job
 from memsim.arch import get_arch
 from memsim.job import Job
@@ -22,7 +21,7 @@ from memsim.suggest.threads import Remapped, replay_edit
 from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.quick_estimate import estimate
 from memsim.views.suggest.terminal import render
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 ONCE = """
 #include <cuda_fp16.h>
@@ -97,17 +96,16 @@ MASKED = (
 
 
 def once(folder: Path, body: str, text: str = ONCE) -> Job:
-    (folder / "k.cu").write_text(text.replace("BODY", body))
     numbers = np.arange(512, dtype=np.int32)
     args = [np.zeros(512, np.float32), np.random.default_rng(2).random(512, np.float32), numbers, 300]
-    return Job(KernelFile(folder, "k.cu", "k"), Launch((2, 1, 1), (256, 1, 1)), args)
+    return launched(folder, text.replace("BODY", body), args, (256,), grid=(2,))
 
 
 def product(folder: Path, copy: str = COPY, use: str = USE, text: str = PRODUCT, n: int = 64) -> Job:
-    (folder / "k.cu").write_text(text.replace("COPY", copy).replace("USE", use))
     draw = np.random.default_rng(3)
     args = [np.zeros((n, n), np.float32), *(draw.random((n, n), np.float32) for _ in range(2)), n]
-    return Job(KernelFile(folder, "k.cu", "k<1>"), Launch((n // 16, n // 16, 1), (16, 16, 1)), args)
+    text = text.replace("COPY", copy).replace("USE", use)
+    return launched(folder, text, args, (16, 16), grid=(n // 16, n // 16), name="k<1>")
 
 
 def columns(folder: Path) -> Job:
@@ -216,9 +214,8 @@ template <typename T> __global__ void k(T *out, const T *in) {
     out[threadIdx.x] = s[63 - threadIdx.x];
 }
 """
-    (tmp_path / "k.cu").write_text(text)
     arrays = [np.zeros(128, dtype), np.ones(128, dtype)]
-    job = Job(KernelFile(tmp_path, "k.cu", f"k<{kind}>"), Launch((1, 1, 1), (64, 1, 1)), arrays)
+    job = launched(tmp_path, text, arrays, (64,), name=f"k<{kind}>")
     before = analyzed(job)
     found = Asynchronous(before, job).edited()
     assert found is not None
@@ -307,10 +304,9 @@ extern "C" __global__ void k(unsigned *out, const half *in, int n) {{
     out[lane] = sum;
 }}
 """
-    (tmp_path / "k.cu").write_text(text)
     numbers = np.random.default_rng(1).random(4 * 256).astype(np.float16)
     args = [np.zeros(32, np.uint32), numbers, 4]
-    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (32, 1, 1)), args)
+    job = launched(tmp_path, text, args, (32,))
     assert edited(job).name == name
 
 

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
-from memsim.launch import Launch
 from memsim.suggest.caller_layout import CallerLayout
 from memsim.suggest.field_by_field import kept_by_caller
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.suggestions import suggest
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 FIELD = """
 __global__ void k(const float *__restrict__ p, float *out, int n) {
@@ -56,9 +54,8 @@ TWO = NUMBERS.replace("const long", "const float *q, const long").replace("= at"
 
 def job_of(folder: Path, text: str, args: Sequence[Any] = (), name: str = "k") -> Job:
     """300 threads, of 320, for `p` and `out`."""
-    (folder / "k.cu").write_text(text)
     given = args or (ArrayArg((2700,), "f4"), ArrayArg((300,), "f4"), 300)
-    return Job(kernel_file.KernelFile(folder, "k.cu", name), Launch((5, 1, 1), (64, 1, 1)), list(given))
+    return launched(folder, text, list(given), (64,), grid=(5,), name=name)
 
 
 def kept(folder: Path, text: str, args: Sequence[Any] = (), name: str = "k") -> tuple[Job, list[Remapped]]:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from memsim.analysis import Analysis
-from memsim.api.kernel_file import KernelFile
 from memsim.argument_types.argument import Argument
 from memsim.job import Job
 from memsim.launch import Launch
@@ -17,7 +16,7 @@ from memsim.suggest.prove import differing_results, with_text
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 THREADS = 200
 TEXT = """
@@ -104,8 +103,7 @@ LEFT_ALONE = {
 
 def job_of(folder: Path, text: str, arguments: list[Argument | np.ndarray | int]) -> Job:
     """A launch of a kernel of a text."""
-    (folder / "k.cu").write_text(text)
-    return Job(KernelFile(folder, "k.cu", "k"), Launch((2, 1, 1), (128, 1, 1)), arguments)
+    return launched(folder, text, arguments, (128,), grid=(2,))
 
 
 def of_body(folder: Path, body: str) -> Job:

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
-from memsim.launch import Launch, dim3
 from memsim.suggest.numbered import NAME, numbered_elements
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.ranking import total
 from memsim.suggest.records import NAME as RECORDS
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 WIDTH, HEIGHT = 45, 21
 PLANE = """
@@ -47,9 +45,8 @@ ROWS = [
 
 def job_of(folder: Path, text: str, grid: tuple[int, int] = (6, 3)) -> Job:
     """45 x 21 elements by blocks of 8 x 8 threads."""
-    (folder / "k.cu").write_text(text)
     args = [ArrayArg((WIDTH * HEIGHT,)), ArrayArg((WIDTH * HEIGHT,)), WIDTH, HEIGHT]
-    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch(dim3(grid), (8, 8, 1)), args)
+    return launched(folder, text, args, (8, 8), grid=grid)
 
 
 @pytest.mark.some(1)

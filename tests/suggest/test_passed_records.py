@@ -7,16 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.api.kernel_file import KernelFile
 from memsim.job import Job
-from memsim.launch import Launch
 from memsim.source.syntax import parse, walk
 from memsim.suggest.footprints import AccessedElements, Footprints
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.records import NAME, records_of_threads
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 THREADS = 150
 TEXT = """
@@ -64,10 +62,9 @@ LOOP = (
 
 def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
     """What is written for a kernel with a body; the last elements of each array are a record's last."""
-    (folder / "k.cu").write_text(TEXT.replace("BODY", body))
     draw = np.random.default_rng(5)
     args = [draw.random(5 * THREADS).astype(np.float32), np.zeros(5 * THREADS, np.float32), THREADS]
-    job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (160, 1, 1)), args)
+    job = launched(folder, TEXT.replace("BODY", body), args, (160,))
     return job, records_of_threads(job, analyzed(job))
 
 
@@ -166,13 +163,12 @@ extern "C" __global__ void k(rows<6> a, rows<3> x, pairs out, int n) {
 
 def members(folder: Path, text: str) -> tuple[Job, tuple[Remapped, ...]]:
     """What is written for a kernel whose parameters have records."""
-    (folder / "k.cu").write_text(text)
     (folder / "sizes.cuh").write_text("constexpr int WIDTH = 3;\n")
     draw = np.random.default_rng(5)
     order = draw.permutation(THREADS).astype(np.int32)
     arrays = (draw.random(size * THREADS).astype(np.float32) for size in (6, 3, 2))
     args = [*((array, order) for array in arrays), THREADS]
-    job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (160, 1, 1)), args)
+    job = launched(folder, text, args, (160,))
     return job, records_of_threads(job, analyzed(job))
 
 
@@ -256,11 +252,10 @@ template <typename T, int N> struct fixed {
 def objects(folder: Path, old: str, new: str) -> tuple[Job, tuple[Remapped, ...]]:
     """What is written for a kernel whose functions make objects of pointers, once something is replaced."""
     assert (CLASSES + FIXED).count(old) == 1
-    (folder / "k.cu").write_text(CLASSES.replace(old, new))
     (folder / "classes.cuh").write_text(FIXED.replace(old, new))
     draw = np.random.default_rng(5)
     arrays = [draw.random(size * THREADS).astype(np.float32) for size in (6, 2, 6)]
-    job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (160, 1, 1)), [*arrays, THREADS])
+    job = launched(folder, CLASSES.replace(old, new), [*arrays, THREADS], (160,))
     return job, records_of_threads(job, analyzed(job))
 
 
@@ -315,11 +310,10 @@ extern "C" __global__ void k(const double *in, const int *first, double *out, in
     out[i] = all;
 }
 """
-    (tmp_path / "k.cu").write_text(text)
     draw = np.random.default_rng(5)
     first = np.concatenate([[0], np.cumsum(draw.integers(0, 4, 80))]).astype(np.int32)
     args = [draw.random((int(first[-1]), 18)), first, np.zeros(80), 80]
-    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (512, 1, 1)), args)
+    job = launched(tmp_path, text, args, (512,))
     (cure,) = records_of_threads(job, analyzed(job))
     assert "record_room<16>::open();" in cure.edit.new
     assert "record_at<18, 16, false, true>(in + 18 * j);" in cure.edit.new

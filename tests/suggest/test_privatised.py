@@ -7,15 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.api import kernel_file
 from memsim.job import Job
-from memsim.launch import Launch
 from memsim.suggest import suggest
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.threads import Remapped
 from memsim.views.suggest.terminal import render
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 COUNT = 8192
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
@@ -33,10 +31,9 @@ def job_of(
 ) -> Job:
     """Values below 64, added up by four blocks."""
     head = f"#define BINS 64\n__global__ void k(const unsigned char *data, {kind} *bins, int n)"
-    (folder / "k.cu").write_text(f"{head} {{\n    {body}\n}}\n")
     values = np.random.default_rng(1).integers(0, 64, COUNT).astype(np.uint8)
     bins = np.zeros(64, np.float32 if kind == "float" else np.uint32)
-    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((4, 1, 1), block), [values, bins, COUNT])
+    return launched(folder, f"{head} {{\n    {body}\n}}\n", [values, bins, COUNT], block, grid=(4,))
 
 
 def copies(job: Job) -> list[Remapped]:

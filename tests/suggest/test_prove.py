@@ -23,7 +23,7 @@ from memsim.suggest.prove import differing_results, edit_job, rounding_between, 
 from memsim.trace.trace import Trace
 from memsim.views.suggest.terminal import render
 from tests.simt.cuda import machine_kernel
-from tests.suggest.kernels import BLOCK_TRANSPOSE, JOINED_LOADS, Case, analyzed, transpose
+from tests.suggest.kernels import BLOCK_TRANSPOSE, JOINED_LOADS, Case, analyzed, launched, transpose
 
 
 @pytest.mark.slow
@@ -400,9 +400,8 @@ PRODUCT = "__fmul_rn(a, b)"
 
 def products(folder: Path, text: str = CONTRACTED) -> Job:
     """Sums of two products."""
-    (folder / "k.cu").write_text(text)
     args = [ArrayArg((64,), "float32"), ArrayArg((64,), "float32", seed=1)]
-    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (64, 1, 1)), args)
+    return launched(folder, text, args, (64,))
 
 
 def test_results_that_differ_by_contraction_alone_are_told_as_that(tmp_path: Path) -> None:

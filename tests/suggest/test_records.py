@@ -15,7 +15,7 @@ from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.records import NAME, records_of_threads
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 THREADS = 208  # six warps and a half
 TEXT = """
@@ -67,7 +67,6 @@ BYTES = "rgb *p = (rgb *)out; p[i + 1] = colours[i];"
 
 def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
     """What is written for a kernel with a body; the last elements of each array are a record's last."""
-    (folder / "k.cu").write_text(TEXT.replace("BODY", body))
     draw = np.random.default_rng(5)
     args = [
         draw.random(3 * THREADS + 3).astype(np.float32),
@@ -76,7 +75,7 @@ def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
         draw.permutation(THREADS).astype(np.int32),
         THREADS,
     ]
-    job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (224, 1, 1)), args)
+    job = launched(folder, TEXT.replace("BODY", body), args, (224,))
     return job, records_of_threads(job, analyzed(job))
 
 
@@ -236,9 +235,8 @@ extern "C" __global__ void other(const float *in, float *out, int n) {
     out[threadIdx.x] = norm(threadIdx.x < 40 ? own : in, n + threadIdx.x % 4);
 }
 """
-    (tmp_path / "k.cu").write_text(text)
     args = [np.arange(3 * THREADS, dtype=np.float32), np.zeros(THREADS, np.float32), THREADS]
-    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (224, 1, 1)), args)
+    job = launched(tmp_path, text, args, (224,))
     (cure,) = records_of_threads(job, analyzed(job))
     assert "record_at<3, 7, true>(&p[3 * i]);" in cure.edit.new
     assert not any(site.needless_sectors for site in cure.analysis.sites)
@@ -267,9 +265,8 @@ extern "C" __global__ void k(const float *in, float *out, int n) {
     if (i < n) out[3 * i] = norm(GIVEN, in, i);
 }
 """
-    (tmp_path / "k.cu").write_text(text.replace("GIVEN", given))
     args = [np.arange(3 * THREADS, dtype=np.float32), np.zeros(3 * THREADS, np.float32), THREADS]
-    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (224, 1, 1)), args)
+    job = launched(tmp_path, text.replace("GIVEN", given), args, (224,))
     found = records_of_threads(job, analyzed(job))
     assert any("&p[3 * i]" in one.edit.new for one in found) == is_written
     assert all(differing_results(job, one.job) == () for one in found)
@@ -289,9 +286,8 @@ extern "C" __global__ void k(const float *in, float *out, int n) {
 extern "C" __global__ void other(const float *in, float *out) { out[0] = norm<NUMBER>(in, 0); }
 """
     for number, is_written in ((3, True), (4, False)):
-        (tmp_path / "k.cu").write_text(text.replace("NUMBER", str(number)))
         args = [np.random.default_rng(5).random(600).astype(np.float32), np.zeros(200, np.float32), 200]
-        job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (224, 1, 1)), args)
+        job = launched(tmp_path, text.replace("NUMBER", str(number)), args, (224,))
         found = records_of_threads(job, analyzed(job))
         assert bool(found) == is_written
         if found:

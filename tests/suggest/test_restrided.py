@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
-from memsim.launch import Launch
 from memsim.suggest import suggest
 from memsim.suggest.restrided import restrided_rows
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 FUNCTIONS = """
 __device__ void exchanged(float (&a)[8], float *to, int store, const float *from, int load) {
@@ -37,9 +35,8 @@ __global__ void k(const float *in, float *out) {
 def job_of(folder: Path, kernel: str) -> Job:
     """8 elements of each of 64 threads; the functions are in another file."""
     (folder / "functions.cuh").write_text(FUNCTIONS)
-    (folder / "k.cu").write_text(f'#include "functions.cuh"\n{kernel}')
     args = [ArrayArg((512,), "f4"), ArrayArg((512,), "f4")]
-    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (64, 1, 1)), args)
+    return launched(folder, f'#include "functions.cuh"\n{kernel}', args, (64,))
 
 
 def test_a_stride_is_larger_wherever_it_is_said(tmp_path: Path) -> None:

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
-from memsim.launch import Launch, dim3
 from memsim.suggest import suggest
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 ROWS, COLUMNS = 72, 96
 TILES = "elements of several blocks through tiles of shared memory"
@@ -28,9 +26,8 @@ ALONG = "for (int c = threadIdx.x; c < columns; c += blockDim.x)"
 def job_of(folder: Path, body: str, grid: tuple[int, ...] = (31,), threads: int = 256) -> Job:
     """By blocks that reach beyond the elements."""
     text = f"__global__ void k(float *out, const float *in, int rows, int columns) {{\n    {body}\n}}\n"
-    (folder / "k.cu").write_text(text)
     args = [ArrayArg((ROWS * COLUMNS,)), ArrayArg((ROWS * COLUMNS,)), ROWS, COLUMNS]
-    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch(dim3(grid), (threads, 1, 1)), args)
+    return launched(folder, text, args, (threads,), grid=grid)
 
 
 @pytest.mark.some(1)

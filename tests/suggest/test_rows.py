@@ -16,7 +16,7 @@ from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.rows import BY_WARPS, IN_PAIRS, rows_of_threads
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 ROWS, LONG = 256, 64
 OPENED = re.compile(r"= row_along(?:<[\d, ]+>)?\(in\);")
@@ -96,9 +96,8 @@ def cures(
     folder: Path, body: str, text: str = SUMS, kind: type = np.float32
 ) -> tuple[Job, tuple[Remapped, ...]]:
     """What is written for a kernel whose loop along a row has a body."""
-    (folder / "k.cu").write_text(text.replace("BODY", body))
     args = [np.arange(2 * ROWS * LONG).astype(kind), np.zeros(2 * ROWS * LONG, np.float32), ROWS, LONG]
-    job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (256, 1, 1)), args)
+    job = launched(folder, text.replace("BODY", body), args, (256,))
     return job, rows_of_threads(job, analyzed(job))
 
 
@@ -153,9 +152,8 @@ def test_two_lanes_move_each_sector_of_their_rows_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("long", "helped"), [(2, True), (1, False)])
 def test_short_rows_side_by_side(tmp_path: Path, long: int, helped: bool) -> None:
     """Two elements of each thread, in the next four bytes of another's; of one nothing is wasted."""
-    (tmp_path / "k.cu").write_text(SUMS.replace("BODY", "sum += in[i * m + j];"))
     args = [np.arange(ROWS * long, dtype=np.float32), np.zeros(ROWS, np.float32), ROWS, long]
-    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (256, 1, 1)), args)
+    job = launched(tmp_path, SUMS.replace("BODY", "sum += in[i * m + j];"), args, (256,))
     found = rows_of_threads(job, analyzed(job))
     assert [cure.name for cure in found] == [BY_WARPS.name] * helped
     for cure in found:
@@ -194,10 +192,9 @@ def test_rows_that_are_not_aligned(tmp_path: Path, long: int, by_warps: bool) ->
     """The edit for 64 elements computes the same with rows of any other length."""
     _, found = cures(tmp_path, "out[i * m + j] = in[i * m + j] + 1;")
     cure = found[by_warps]
-    (tmp_path / "k.cu").write_text(cure.edit.new)
     text = cure.edit.text
     args = [np.arange(ROWS * long, dtype=np.float32), np.zeros(ROWS * long, np.float32), ROWS - 1, long]
-    edited = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (256, 1, 1)), args)
+    edited = launched(tmp_path, cure.edit.new, args, (256,))
     (tmp_path / "old.cu").write_text(text)
     old = Job(KernelFile(tmp_path, "old.cu", "k"), edited.launch, args)
     assert differing_results(old, edited) == ()
@@ -206,9 +203,8 @@ def test_rows_that_are_not_aligned(tmp_path: Path, long: int, by_warps: bool) ->
 @pytest.mark.slow
 def test_a_row_in_a_function(tmp_path: Path) -> None:
     """All of a warp's rows of 50 bytes; a thread's own array is left to the thread."""
-    (tmp_path / "k.cu").write_text(IN_FUNCTION)
     args = [np.arange(100 * 50).astype(np.uint8), np.zeros(100, np.int32), 100, 50]
-    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (128, 1, 1)), args)
+    job = launched(tmp_path, IN_FUNCTION, args, (128,))
     cure = rows_of_threads(job, analyzed(job))[-1]
     assert cure.name == BY_WARPS.name
     assert needless(cure.analysis) < needless(cure.before) / 10
@@ -226,10 +222,9 @@ def test_a_row_in_a_function(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_rows_that_change(tmp_path: Path) -> None:
-    (tmp_path / "k.cu").write_text(SHARES)
     numbers = np.random.default_rng(4).random(150 * 37).astype(np.float32)
     args = [numbers, np.full(150 * 37, 7, np.int32), 150, 37]
-    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (160, 1, 1)), args)
+    job = launched(tmp_path, SHARES, args, (160,))
     cure = rows_of_threads(job, analyzed(job))[-1]
     assert cure.name == BY_WARPS.name
     assert "sum += own_row0.last;" in cure.edit.new
@@ -242,11 +237,10 @@ def test_rows_that_change(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_segments_of_other_lengths(tmp_path: Path) -> None:
-    (tmp_path / "k.cu").write_text(SEGMENTS)
     draw = np.random.default_rng(3)
     ends = np.concatenate([[0], draw.integers(0, 60, 130).cumsum()]).astype(np.int32)
     args = [draw.random(ends[-1]).astype(np.float32), np.zeros(ends[-1] + 130, np.float32), ends, 130]
-    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (160, 1, 1)), args)
+    job = launched(tmp_path, SEGMENTS, args, (160,))
     cure = rows_of_threads(job, analyzed(job))[-1]
     assert cure.name == BY_WARPS.name
     assert cure.edit.new.count("in_row1(&in[at]") == 1  # two uses of one element

@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
-from memsim.launch import Launch
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results, rounding_between
 from memsim.suggest.sequential import sequential
 from memsim.suggest.suggestions import Suggestions, _first
 from memsim.suggest.threads import Remapped
 from memsim.views.suggest.terminal import render
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 PLACES = """
 __global__ void k(const int *in, int *out) {
@@ -56,10 +54,9 @@ Found = tuple[Job, tuple[Remapped, ...]]
 
 def kept(folder: Path, text: str, block: tuple[int, int, int] = (256, 1, 1)) -> Found:
     """What is proposed for four blocks."""
-    (folder / "k.cu").write_text(text)
     kind = "f4" if "float" in text else "i4"
     args = [ArrayArg((1024,), kind), ArrayArg((4,), kind)]
-    job = Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((4, 1, 1), block), args)
+    job = launched(folder, text, args, block, grid=(4,))
     return job, sequential(job, analyzed(job))
 
 

@@ -13,7 +13,7 @@ from memsim.launch import Launch
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.stored_in_turn import NAME, stored_in_turn
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 #: Each warp has 16 rows of 16 * COUNT / 2 halves, as `mma.m16n8k16` leaves them.
 TEXT = """
@@ -50,13 +50,12 @@ VECTOR = (
 
 def job_of(folder: Path, body: str, count: int = 4, columns: int = 32, threads: int = 64) -> Job:
     text = TEXT.replace("BODY", body).replace("COUNT = 4", f"COUNT = {count}")
-    (folder / "k.cu").write_text(text)
     args = [
         np.zeros((threads // 2 + 16, columns), np.float16),
         np.random.default_rng(5).random((threads, 4 * count), np.float32),
         columns,
     ]
-    return Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (threads, 1, 1)), args)
+    return launched(folder, text, args, (threads,))
 
 
 @pytest.mark.parametrize("body", [PAIR, VECTOR])

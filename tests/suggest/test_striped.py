@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
-from memsim.launch import Launch
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.striped import striped_elements
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 VECTORS = """
 #define T(i, j) t[(j) * 128 + (i)]
@@ -42,10 +40,9 @@ __global__ void k(const float *in, float *out) {
 
 def job_of(folder: Path, text: str) -> Job:
     """512 of 1,024 elements, by 64 threads or 128; or all of them."""
-    (folder / "k.cu").write_text(text)
     args = [ArrayArg((1024,), "f4"), ArrayArg((1024,), "f4")]
     threads = 64 if text.startswith(VECTORS[:12]) else 128
-    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (threads, 1, 1)), args)
+    return launched(folder, text, args, (threads,))
 
 
 def changed(folder: Path, text: str) -> list[str]:

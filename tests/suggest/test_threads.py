@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
 from memsim.kernels import catalog
-from memsim.launch import Launch, dim3
 from memsim.suggest import suggest
 from memsim.suggest.other_values import SAME, at_other_values, edit_with_assertions, knobs_of_edit
 from memsim.suggest.prove import differing_results
 from memsim.suggest.threads import Remapped, exchanged_indices, exchanges, rewrite_thread_indices
 from memsim.views.suggest.terminal import render
-from tests.suggest.kernels import Case, analyzed
+from tests.suggest.kernels import Case, analyzed, launched
 
 # Each thread copies one element; a warp reads down a column of rows of 128 B: 32 sectors instead of 4.
 COLUMNS = Case(
@@ -151,9 +149,8 @@ __global__ void k(const float *in, float *out, int n, int rows) {
 
 def of_blocks(folder: Path, text: str, grid: tuple[int, ...]) -> Job:
     """200 rows of 24 elements, by blocks of 128 threads."""
-    (folder / "k.cu").write_text(text)
     args = [ArrayArg((200 * 24,)), ArrayArg((200 * 24,)), 200, 24]
-    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch(dim3(grid), (128, 1, 1)), args)
+    return launched(folder, text, args, (128,), grid=grid)
 
 
 @pytest.mark.some(2)

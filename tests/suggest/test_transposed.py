@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
-from memsim.launch import Launch
 from memsim.suggest import suggest
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 TEXT = """
 __global__ void k(float *out, const float *in, const int nx, const int ny) {
@@ -31,9 +29,8 @@ GUARD = "if (ix < nx && iy < ny)"
 
 def job_of(folder: Path, body: str, block: tuple[int, int, int] = (32, 16, 1)) -> Job:
     """60 x 40 elements by blocks that reach beyond them."""
-    (folder / "k.cu").write_text(TEXT.replace("BODY", body))
     args = [ArrayArg((8192,)), ArrayArg((8192,)), 60, 40]
-    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((2, 3, 1), block), args)
+    return launched(folder, TEXT.replace("BODY", body), args, block, grid=(2, 3))
 
 
 @pytest.mark.some(1)

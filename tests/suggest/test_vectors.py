@@ -9,7 +9,7 @@ import pytest
 
 from memsim.job import Job
 from memsim.suggest.edit import Replacement, apply_replacements
-from memsim.suggest.macros import expand_macros
+from memsim.suggest.kernel_tree import expand_macros
 from memsim.suggest.prove import differing_results
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
