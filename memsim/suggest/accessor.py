@@ -82,9 +82,7 @@ def accessor(
 
 
 class _Functions:
-    """The functions of sources. lines: that access an array; copies: the functions that take its elements, by
-    their text, the inner ones first.
-    """
+    """Of sources. lines: that access an array; copies: those that take its elements, the inner ones first."""
 
     def __init__(self, sources: Mapping[str, str], lines: frozenset[tuple[str, int]]) -> None:
         self.copies: dict[str, str] = {}
@@ -108,14 +106,9 @@ class _Functions:
         seen = len(re.findall(rf"(?<![\w.>]){name}\s*\[", code))
         for call in _CALL.finditer(code):
             end = bracket_end(code, call.end())
-            given = (
-                [one.strip() for one in split_at_commas(code[call.end() : end - 1], "([{", ")]}")]
-                if end
-                else []
-            )
-            seen += sum(
-                self._is_copied(call[1], at, len(given)) for at, one in enumerate(given) if one == name
-            )
+            parts = split_at_commas(code[call.end() : end - 1], "([{", ")]}") if end else []
+            places = [at for at, one in enumerate(parts) if one.strip() == name]
+            seen += sum(self._is_copied(call[1], at, len(parts)) for at in places)
         return seen == uses
 
     def _is_copied(self, called: str, place: int, count: int) -> bool:

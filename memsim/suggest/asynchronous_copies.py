@@ -61,9 +61,7 @@ _DECLARATORS = ("init_declarator", "array_declarator", "pointer_declarator", "id
 
 @dataclass(frozen=True, slots=True)
 class Pointed:
-    """What a pointer points to. space: `shared`, `global`, or "" if not known. of: the type of elements.
-    array: of shared memory.
-    """
+    """What a pointer points to. space: `shared`, `global` or ""; of: elements; array: of shared memory."""
 
     space: str = ""
     of: str = ""
@@ -83,9 +81,7 @@ def element_type(declared: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TileStore:
-    """A statement that stores to an array of shared memory. copy: what takes its place, "" if it stays.
-    without: the declarator and the load of a local variable, which go.
-    """
+    """Stores to a shared array. copy: what is instead, "" if it stays; without: what goes with it."""
 
     statement: Node
     array: str
@@ -183,10 +179,6 @@ class TileCopies(KernelTree):
             return self.pointed(node.children[of_pointer])
         return None
 
-    def space(self, left: Node) -> str:
-        """The memory of an element that is assigned to; "" if it is no element, or that is not known."""
-        return (self.element(left) or Pointed()).space
-
     def is_own(self, left: Node) -> bool:
         """Whether what is assigned to is a variable, or in an array, of the thread."""
         known = self.pointers.get(self.name(left))
@@ -243,9 +235,7 @@ class TileCopies(KernelTree):
         return True
 
     def _held(self, to: Node, kind: str, name: str, statement: Node) -> tuple[str, tuple[Node, ...]] | None:
-        """What copies an element that a local variable has in between, which nothing else uses: from its
-        declaration on, from an assignment, or from one in an `if`.
-        """
+        """What copies an element that a local variable, which nothing else uses, has in between."""
         block = statement.parent
         inside = block.named_children if block is not None and block.type == "compound_statement" else []
         ahead = [one for one in inside if one.end_byte <= statement.start_byte]
@@ -285,13 +275,13 @@ class TileCopies(KernelTree):
         return not moves and not self.may_store(start, end)
 
     def may_store(self, start: int, end: int, given: Container[str] = ()) -> bool:
-        """Whether code may store to global memory: by a statement, or by a function that is given a pointer
-        to other than these shared arrays.
-        """
+        """Whether code may store to global memory, or a function with pointers to more than `given`."""
         for one in self.nodes:
             left = assignment_parts(one)[0] if start <= one.start_byte < end else None
-            if left is not None and not self.is_own(left) and self.space(left) != "shared":
-                return True
+            if left is not None and not self.is_own(left):
+                element = self.element(left)
+                if element is None or element.space != "shared":
+                    return True
             called = start <= one.start_byte < end and self.cast(one) is None
             passed = arguments_of(one) if called else []
             pointers = (self.pointed(each) for each in passed if self.element(each) is None)

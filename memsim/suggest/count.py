@@ -52,9 +52,7 @@ class Cost:
 
 
 def count(analysis: Analysis, tile: Tile, changes: Sequence[Map]) -> dict[Map, Cost]:
-    """The cost of each map. With many maps and many requests only the most promising maps are counted in
-    full.
-    """
+    """The cost of each map. Of many, for many requests, only the most promising are counted in full."""
     rows = tile.rows[np.argsort(-analysis.trace.count[tile.rows], kind="stable")]
     affordable = max(FIRST_LOOK // max(len(changes), 1), 1)
     if len(rows) > affordable:

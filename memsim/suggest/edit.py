@@ -156,8 +156,6 @@ def _lines(text: str) -> list[str]:
 
 def apply_replacements(text: str, replacements: Iterable[Replacement]) -> str:
     """The text with all replacements made."""
-    for each in reversed(
-        _in_order(replacements)
-    ):  # of equal places the last one first: the texts stay in order
+    for each in reversed(_in_order(replacements)):  # of equal places the last one first: texts stay in order
         text = text[: each.start] + each.new + text[each.end :]
     return text

@@ -25,7 +25,7 @@ from memsim.source.syntax import (
 )
 from memsim.source.values import changes, constants, initializers
 from memsim.suggest.c_text import EFFECT, distance, factor, names_in, plus, substitute_variables
-from memsim.suggest.footprints import Footprints, may_be_left_out, moves, without_stores
+from memsim.suggest.footprints import Footprints, changes_of, may_be_left_out, without_stores
 from memsim.suggest.kernel_tree import KernelTree, Vector
 from memsim.suggest.prove import source_of
 
@@ -140,9 +140,7 @@ class ElementUses(KernelTree):
         self.pointers: Callable[[Node], dict[str, str]] = cache(self._pointers_of)
 
     def uses(self, definition: Node, alone: bool) -> Iterable[ElementUse]:
-        """The accesses to arrays of global memory of which some waste sectors. alone: in statements that are
-        alone in an `if`.
-        """
+        """Accesses to global arrays that waste sectors. alone: of statements that are alone in an `if`."""
         self.here = self.footprints.inside(definition)
         known, references = self.pointers(definition), self._references(definition)
         found, wasted = [], set()
@@ -353,12 +351,12 @@ class ElementUses(KernelTree):
         name, values = counted
         following = substitute_variables(index, {name: f"{name} + {values.step}"}, 1)
         along = distance(index, following) == vector.unit
-        return along and not moves(vector.array, self.tree.text(loop))
+        return along and not changes_of(vector.array, self.tree.text(loop))
 
     def _is_same_in(self, loop: Node, array: str, index: str) -> bool:
         """Whether all iterations of a loop access the same element."""
         code = self.tree.text(loop)
-        return not moves(array, code) and not any(changes(name, code) for name in names_in(index))
+        return not changes_of(array, code) and not any(changes(name, code) for name in names_in(index))
 
     def _counted(self, loop: Node | None) -> tuple[str, range] | None:
         """The variable of a loop that counts up, and its values; None without numbers."""
@@ -416,7 +414,7 @@ def is_bound(node: Node) -> bool:
     """Whether a reference is made to an element."""
     around = node.parent
     declares = around is not None and around.type == "init_declarator"
-    return declares and around is not None and "reference" in around.children[0].type
+    return around is not None and declares and "reference" in around.children[0].type
 
 
 def _is_one_array(pointer: str, code: str) -> bool:

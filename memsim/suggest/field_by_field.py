@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from memsim.analysis import Analysis, SiteCounts
+from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.syntax import part_around, walk
 from memsim.suggest.c_text import EFFECT, names_in
@@ -83,18 +83,20 @@ class _Kept(KernelTree):
         """An edit for each array that may be kept otherwise."""
         names = self.job.loaded.argument_names
         for number, name in enumerate(names):
-            sites = [
-                one for one in self.before.sites if one.space == "global" and name in one.array.split("|")
+            pairs = zip(self.before.sites, self.before.requests_of_sites, strict=True)
+            accesses = [
+                (one, rows) for one, rows in pairs if one.space == "global" and name in one.array.split("|")
             ]
-            badly = [one for one in sites if is_badly_coalesced(one)]
+            badly = [rows for one, rows in accesses if is_badly_coalesced(one)]
             known = all(
-                one.array == name and not one.unresolved and not one.operation.is_copy for one in sites
+                one.array == name and not one.unresolved and not one.operation.is_copy for one, _ in accesses
             )
             if not badly or not known or not is_given_once(self.job.values, number):
                 continue
             if array_of(self.job.values[number]) is None:
                 continue
-            found = self._narrow(name, number) or self._grouped(name, number, badly, sites)
+            least = min(one.width for one, _ in accesses)
+            found = self._narrow(name, number) or self._grouped(name, number, np.concatenate(badly), least)
             if found is not None:
                 replacements, layout = found
                 indices = re.findall(rf"\b{name}\s*\[([^\[\]]*)\]", self.own_code)
@@ -123,22 +125,15 @@ class _Kept(KernelTree):
         new = re.sub(re.escape(kind).replace(r"\ ", r"\s+"), narrow, declared["type"])
         return [Replacement(*declared.span("type"), new)], CallerLayout(name, number, 2, 4, grouped=False)
 
-    def _rows(self, sites: list[SiteCounts]) -> np.ndarray:
-        numbers = [
-            number for number, one in enumerate(self.before.sites) if any(one is each for each in sites)
-        ]
-        return np.concatenate([self.before.requests_of_sites[number] for number in numbers])
-
     def _grouped(
-        self, name: str, number: int, badly: list[SiteCounts], sites: list[SiteCounts]
+        self, name: str, number: int, rows: np.ndarray, least: int
     ) -> tuple[list[Replacement], CallerLayout] | None:
-        rows = self._rows(badly)
+        """Fields side by side. rows: of the trace, that waste sectors; least: bytes of an access."""
         declared, found = self._declared(name), self._record(rows)
         if declared is None or self.definition is None or found is None or self._is_pointed_to(name):
             return None
         record, neighbours = found
         kind, uses = declared["type"], list(self._field_uses(name))
-        least = min(one.width for one in sites)
         unit = least if uses else self.element_bytes(name, self.definition) or least
         fields = record // unit
         if record % unit or not 2 <= fields <= MOST_FIELDS:
@@ -167,9 +162,7 @@ class _Kept(KernelTree):
         return found if len(found) < record // unit else ()
 
     def _record(self, rows: np.ndarray) -> tuple[int, int] | None:
-        """After how many bytes what lanes access comes again, and of how many neighbours that is: of some, or
-        of the next ones.
-        """
+        """After how many bytes what lanes access comes again, and of how many neighbours that is."""
         found = ((stride(self.before, rows, apart), apart) for apart in range(1, MOST_LANES + 1))
         return next(((step, apart) for step, apart in found if step > 0), None)
 

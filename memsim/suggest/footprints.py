@@ -47,9 +47,7 @@ class Class:
     values: Mapping[str, int]
 
     def index(self, method: str, given: Sequence[str], member: str) -> str | None:
-        """Which element behind a pointer that it has a method returns, in terms of what the method is given;
-        None where it does anything else.
-        """
+        """Which element behind a pointer a method returns, in terms of what it is given; else None."""
         found, values = set[str | None](), {name: f"{value}" for name, value in self.values.items()}
         for head in re.finditer(rf"(?<![\w~]){re.escape(method)}\s*\(([^()]*)\)[\w\s]*\{{", self.text):
             names = [re.findall(r"\w+", one)[-1] for one in split_at_commas(head[1]) if one.strip()]
@@ -182,9 +180,7 @@ class Footprints:
         return _joined([part for one in scopes for part in self._parts(one, name, is_bytes, depth)])
 
     def of_object(self, pointer: Node) -> AccessedElements | None:
-        """What the constructor of an object copies that is declared and made of a pointer alone; None if it
-        does anything else.
-        """
+        """What the constructor of an object that is made of a pointer alone copies; None if it does more."""
         kind, _ = self._object_of(pointer)
         return _joined(list(self._of_object(kind, "", pointer, DEPTH))) if kind else None
 
@@ -238,9 +234,7 @@ class Footprints:
         )
 
     def _function_of(self, call: Node) -> Node | None:
-        """The definition that a call is of, of a template the specialization for its arguments; None if that
-        is not known.
-        """
+        """The definition that a call is of, with its template's arguments; None if that is not known."""
         name, count = plain_name(self.tree.text(call.children[0])), len(arguments_of(call))
         named = self._functions[self.given_functions.get(name, name)]
         fitting = [one for one in named if len(parameters_of(one)) == count]
@@ -288,9 +282,7 @@ class Footprints:
         return other
 
     def constants_of(self, node: Node, depth: int = DEPTH) -> set[str]:
-        """The constants in indices, ends of loops and template arguments of a part of the source, and of the
-        functions that it calls.
-        """
+        """The constants in indices, ends of loops and template arguments, and of functions called there."""
         found: set[str] = set()
         for one in walk(node):
             name = ""
@@ -468,11 +460,6 @@ def may_be_left_out(node: Node, part: Node) -> bool:
     if node.type == "if_statement":
         return part != node.child_by_field_name("condition")
     return node.type in _NOT_ALWAYS or (node.type == "conditional_expression" and part != node.children[0])
-
-
-def moves(pointer: str, code: str) -> bool:
-    """Whether code may change a pointer."""
-    return changes_of(pointer, code) > 0
 
 
 def changes_of(pointer: str, code: str) -> int:

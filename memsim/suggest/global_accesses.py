@@ -31,9 +31,7 @@ MOST_REQUESTS = 20_000  # of a block; larger ones are skipped
 
 
 def first_block(job: Job, analysis: Analysis) -> Analysis | None:
-    """Block 0 alone; None if its global accesses waste nothing, are too many, or the trace was loaded from a
-    file.
-    """
+    """Block 0 alone; None if it wastes no sectors, makes too many requests, or is of a file's trace."""
     badly = [site for site in analysis.sites if is_badly_coalesced(site)]
     made = sum(site.requests or 0 for site in analysis.sites if site.space == "global")
     if not badly or isinstance(job.kernel, TraceFile):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial, reduce
 
 from memsim.analysis import Analysis
 from memsim.api.sanitizing import sanitize_job
@@ -28,8 +28,8 @@ from memsim.source.values import constants, value_of
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import wastes_sectors
-from memsim.suggest.index_ends import WHOLE, Ends, Indices, NotKnown, Test, extreme_of_sums
-from memsim.suggest.index_sums import ONE, Atom, IndexSum, Product
+from memsim.suggest.index_ends import WHOLE, Ends, Indices, NotKnown, Test
+from memsim.suggest.index_sums import ONE, Atom, IndexSum, Product, operation
 from memsim.suggest.kernel_tree import KernelTree, declared_types, wasting_files
 from memsim.suggest.prove import integer_arguments, is_the_same, macros_of, source_of
 from memsim.suggest.threads import Remapped, replay_edit
@@ -86,9 +86,7 @@ class ReadsOfFile(KernelTree):
                 yield ReadsOfFunction(self, node, values)
 
     def _values(self, function: Node) -> dict[str, int] | None:
-        """The integers of a function that is called once, by all threads, with what is the same for all of
-        them; else None.
-        """
+        """The integers of a function that all threads call once, with what is the same for all; else None."""
         name, kernel = function_name(self.tree, function), self.kernel
         named = re.compile(rf"{re.escape(name)}\s*(?:<.*>)?")
         trees = {kernel.file: kernel.tree, self.file: self.tree}
@@ -207,9 +205,7 @@ _COLUMNS = ("left", "right")
 
 @dataclass(frozen=True)
 class HaloTile:
-    """Of elements of `kind`, of `size` bytes, in rows that are `row` apart, for reads on the same conditions.
-    number: of the array's tiles.
-    """
+    """Elements of `kind`, of `size` bytes, in rows `row` apart. number: of the array's tiles."""
 
     function: ReadsOfFunction
     array: str
@@ -218,10 +214,6 @@ class HaloTile:
     row: Row
     reads: tuple[Read, ...]
     number: int = 0
-
-    def joined(self, other: HaloTile) -> HaloTile:
-        """One tile for the reads of both."""
-        return replace(self, reads=(*self.reads, *other.reads))
 
     @cached_property
     def ends(self) -> _Ends:
@@ -237,13 +229,9 @@ class HaloTile:
         every = []
         for one, ends in zip(self.reads, between):
             every.append([end for part in one.flat.divided(*self.row) for end in ends.of(part)])
+        least, greatest = partial(operation, "min"), partial(operation, "max")
         top, bottom, left, right = zip(*every)
-        return (
-            extreme_of_sums("min", top),
-            extreme_of_sums("min", left),
-            extreme_of_sums("max", bottom),
-            extreme_of_sums("max", right),
-        )
+        return reduce(least, top), reduce(least, left), reduce(greatest, bottom), reduce(greatest, right)
 
     def _is_of_all(self, test: Test) -> bool:
         """Whether a test says the same of all blocks, and of arrays of every size."""
@@ -482,7 +470,7 @@ def _tiles(empty: HaloTile, reads: Sequence[Read]) -> list[HaloTile]:
         alone = replace(empty, reads=(read,), number=len(found))
         try:
             for place, tile in enumerate(found):
-                both = tile.joined(alone)
+                both = replace(tile, reads=(*tile.reads, read))
                 alike = tile.reads[0].conditions == read.conditions
                 if alike and both.elements <= tile.elements + alone.elements:
                     found[place] = both

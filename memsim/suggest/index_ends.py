@@ -7,9 +7,8 @@ all its values. The conditions behind which an access is narrow what is between 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 
 from memsim.source.syntax import LOOPS, Node, Tree, arguments_of, bare, body_of, fields, outside, walk
 from memsim.suggest.index_sums import ONE, ZERO, Atom, IndexSum, operation
@@ -30,9 +29,7 @@ class NotKnown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """That a sum is not less, or not greater, than one that is the same in the whole block. made: of x, from
-    one of `x / n`.
-    """
+    """That a sum is not less, or not greater, than a uniform one. made: of x, from one of `x / n`."""
 
     of: IndexSum
     is_least: bool
@@ -383,8 +380,3 @@ class Ends:
         if any(factor < 0 for _, factor in low.terms):
             raise NotKnown(atom.text)
         return ZERO, two - ONE
-
-
-def extreme_of_sums(kind: str, some: Iterable[IndexSum]) -> IndexSum:
-    """The least, or the greatest, of sums."""
-    return reduce(partial(operation, kind), some)

@@ -347,8 +347,8 @@ def _file_of(site: SiteCounts) -> str:
 
 
 def _with_template(function: Node) -> Node:
-    of_template = function.parent is not None and function.parent.type == "template_declaration"
-    return function.parent if of_template and function.parent is not None else function
+    around = function.parent
+    return around if around is not None and around.type == "template_declaration" else function
 
 
 def with_pragmas(text: str, place: int) -> int:

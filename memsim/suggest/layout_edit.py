@@ -37,9 +37,7 @@ _FACTOR = re.compile(r"(?<=\*)\s*(?:\w+\b|\([^()]*\))(?!\s*[\[(])|(?:\b\w+|(?<![
 
 
 def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
-    """The change as an edit of the source; None if it cannot be written. extra: bytes by which the array
-    grows.
-    """
+    """The change in the source; None if it cannot be written. extra: bytes by which the array grows."""
     ways = (
         _padded(writing, change, extra)
         if isinstance(change, Padding)
@@ -98,9 +96,7 @@ def _wider_extent(writing: Writing, change: Padding) -> list[Replacement] | None
 
 
 def _pitches(writing: Writing, change: Padding) -> list[Replacement] | None:
-    """What is said of how far rows are apart, of those that are whole rows of the padding; None if one is
-    not.
-    """
+    """How far rows are said to be apart, of whole rows of the padding; None if one is not."""
     found = []
     for use in writing.uses:
         if use.pitch is None:
@@ -111,8 +107,7 @@ def _pitches(writing: Writing, change: Padding) -> list[Replacement] | None:
         if min(length, FRAGMENT) * use.unit > change.every:
             return None  # a row has a gap in it
         more = length * use.unit // change.every * change.by // use.unit
-        text = _text(writing, use.pitch)
-        found.append(Replacement(*use.pitch, str(int(text) + more) if text.isdecimal() else plus(text, more)))
+        found.append(_grown(writing, use.pitch, more))
     return found
 
 
@@ -147,9 +142,7 @@ def _unit(writing: Writing) -> int:
 
 
 def _factors_in(writing: Writing, index: Span) -> list[tuple[Span, str, int]]:
-    """Each factor of known value in an index, as a place, what replaces it, and its value: `{}`, or for the
-    operator of a shift ` * {}`.
-    """
+    """Each factor of known value in an index: its place, what replaces it (of a shift ` * {}`), its value."""
     text, found = writing.code[slice(*index)], []
     for match in _FACTOR.finditer(text):
         value = value_of(match[0], writing.constants)

@@ -72,20 +72,16 @@ class XorSwizzle:
         return 1 << self.base + self.bits
 
     def places(self, offsets: Offsets) -> Offsets:
-        """The new offsets of the bytes at `offsets`."""
         return offsets ^ (offsets // self.every % (1 << self.bits) << self.base)
 
     def size(self, size: int) -> int:
-        """The new size in bytes of an array of `size` bytes: unchanged."""
         return size
 
     def whole(self, width: int) -> bool:
-        """Whether an aligned access of `width` bytes stays aligned and contiguous."""
         return width <= 1 << self.base
 
     @property
     def period(self) -> int:
-        """Requests whose addresses differ by a multiple of so many bytes cost the same afterwards."""
         return int(np.lcm(self.every << self.bits, LINE))
 
 
@@ -101,20 +97,15 @@ MOST_STRIDES = 6  # strides between lanes that are tried as row lengths
 
 def candidates(analysis: Analysis, tile: Tile, written: Sequence[int] = ()) -> list[Map]:
     """Every map that is tried for an array. written: row lengths of its source, in bytes."""
-    rows = row_lengths(analysis, tile, written)
+    declared = [prod(extents) * element for extents, element in _inner(tile)]
+    powers = [1 << power for power in range(4, tile.size.bit_length())]
+    lengths = dict.fromkeys([*declared, *written, *_strides(analysis, tile), *powers])
+    rows = [row for row in lengths if tile.element <= row < tile.size]
     swizzled = {row << power for row in rows for power in range(tile.size.bit_length())}
     padded_once = (2 * row for row in rows if 2 * row < tile.size)
     tried: list[Map] = [*_paddings(tile, dict.fromkeys([*rows, *padded_once]))]
     tried += _swizzles(tile, sorted(swizzled))
     return list(dict.fromkeys(change for change in tried if change.whole(tile.width)))
-
-
-def row_lengths(analysis: Analysis, tile: Tile, written: Sequence[int] = ()) -> list[int]:
-    """Candidate row lengths in bytes: from the source, the strides between lanes, and powers of 2."""
-    declared = [prod(extents) * element for extents, element in _inner(tile)]
-    powers = [1 << power for power in range(4, tile.size.bit_length())]
-    found = dict.fromkeys([*declared, *written, *_strides(analysis, tile), *powers])
-    return [row for row in found if tile.element <= row < tile.size]
 
 
 def _inner(tile: Tile) -> Iterator[tuple[tuple[int, ...], int]]:

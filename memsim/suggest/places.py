@@ -108,9 +108,7 @@ class Places(KernelTree):
         return _QUALIFIERS.sub("", self.types.get(array, "")).strip() or None
 
     def is_elsewhere(self, place: AssigningPart) -> bool:
-        """Whether elements that a thread accesses for another one are stored, or the stored ones read, by
-        anything but the statements.
-        """
+        """Whether anything else stores what they access for other threads, or reads what they store."""
         inside = self.code[place.start : place.end]
         body = self.own_code.partition("{")[2]
         arrays = {one.array for one in place.statements}
@@ -186,9 +184,7 @@ class Places(KernelTree):
                 yield found
 
     def _place(self, part: Node) -> AssigningPart | None:
-        """The statements of a part, with the conditions and loops around it; None if a barrier may not be
-        there.
-        """
+        """The statements of a part, with conditions and loops around it; None if no barrier may be there."""
         statements = self._statements([part] if part.type == "expression_statement" else part.named_children)
         conditions: list[str] = []
         variables: list[str] = []

@@ -40,7 +40,7 @@ from memsim.suggest.element_uses import (
     is_bound,
     may_be,
 )
-from memsim.suggest.footprints import AccessedElements, changes_of, may_be_left_out, moves
+from memsim.suggest.footprints import AccessedElements, changes_of, may_be_left_out
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.loops import LEAVES, loop_of
 from memsim.suggest.threads import Remapped, replay_edit
@@ -186,9 +186,7 @@ class Records(ElementUses):
         return text if text in pointers and text not in self.types else None
 
     def _member(self, node: Node) -> str:
-        """A parameter of a class, of which a member function returns a pointer that is made of numbers; "" of
-        anything else.
-        """
+        """A parameter whose member function returns a pointer made of numbers; "" of anything else."""
         made = re.match(r"(\w+)\.(\w+)\(", self.tree.text(node)) if node.type == "call_expression" else None
         if made is None or "*" in self.types.get(made[1], "*") or EFFECT.search(self.tree.text(node)):
             return ""
@@ -295,9 +293,7 @@ class Records(ElementUses):
                     waiting = others
 
     def _alike(self, uses: list[ElementUse]) -> tuple[list[tuple[int, ElementUse]], list[ElementUse]]:
-        """The uses that are numbers of elements from the first one, before something that they are made of
-        changes; and the others.
-        """
+        """The uses that are numbers of elements from the first, while nothing of it changes; others."""
         alike, others, first = [(0, uses[0])], [], uses[0]
         block = first.statement.parent
         walked = int(first.walks)  # by how many elements `*p++` has moved the pointer
@@ -312,7 +308,7 @@ class Records(ElementUses):
                 step = None if step is None else step + walked
                 walked += use.walks
             elif use.node.type != "identifier":
-                moved |= moves(use.array, between)
+                moved |= changes_of(use.array, between) > 0
             if step is None or abs(step) >= MOST or moved or use.statement.parent != block:
                 others.append(use)
             else:

@@ -53,8 +53,7 @@ class _Division:
 def retiled_elements(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The edit that leaves the fewest sectors, replayed; if it saves a quarter of the needless."""
     bad = [site for site in before.sites if is_badly_coalesced(site)]
-    every = before.trace.blocks_replayed == job.launch.blocks
-    if not bad or not every:
+    if not bad or before.trace.blocks_replayed != job.launch.blocks:
         return ()
     found: list[Remapped] = []
     for least in (SHORTEST, WARP):

@@ -122,9 +122,7 @@ class RowText:
     staged: bool
 
     def chunk(self, rows: int, warps: int, room: int, chunks: Sequence[int]) -> int | None:
-        """How many bytes of each row are held for so many rows in `room` bytes of shared memory; None if
-        these are too few.
-        """
+        """How many bytes of each row are held in `room` bytes of shared memory; None if these are too few."""
         of_byte = rows * warps * WARP
         fitting = (each for each in chunks if of_byte * (each + 2 * WORD_OF_PADDING) <= room)
         return next(fitting, None) if self.staged else 16
@@ -284,9 +282,7 @@ class _Rows(KernelTree):
         return self._ahead(first, lines, found)
 
     def _ahead(self, one: RowAccess, lines: list[str], found: list[Replacement]) -> list[Replacement] | None:
-        """Replacements, and lines with the address of an access where its loop's body begins; None if it is
-        another one there.
-        """
+        """With lines, of the access's address, where the loop begins; None if it is another one there."""
         body = one.loop.child_by_field_name("body")
         if body is None:
             return None

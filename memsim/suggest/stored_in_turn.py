@@ -29,9 +29,7 @@ PREFIX = "stored_in_turn"
 
 
 def stored_in_turn(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The edit of each file, compiled and replayed, if it saves a quarter of the needless sectors or more and
-    nothing differs.
-    """
+    """The edit of each file, replayed, if it saves a quarter of the needless sectors and nothing differs."""
     edits = (_Turns(job, before, file).moved() for file in wasting_files(before))
     tried = (replay_edit(NAME, job, before, edit) for edit in edits)
     return tuple(done for done in tried if done is not None and done.saves and is_the_same(job, done.job))

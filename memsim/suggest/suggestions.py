@@ -149,10 +149,9 @@ class Suggestions:
     @property
     def taken_numbers(self) -> tuple[int, ...]:
         """The numbers by which reports know what is taken."""
-        if isinstance(self.taken, Remapped):
-            return (len(self.proposals) + 1 + [id(each) for each in self.remapped].index(id(self.taken)),)
-        chosen = {id(each) for each in self.taken.proposals} if self.taken is not None else ()
-        return tuple(number for number, each in enumerate(self.proposals, 1) if id(each) in chosen)
+        taken = self.taken.proposals if isinstance(self.taken, Proof) else (self.taken,)
+        every = enumerate((*self.proposals, *self.remapped), 1)
+        return tuple(number for number, each in every if any(each is one for one in taken))
 
     @property
     def sectors_are_free(self) -> bool:

@@ -141,9 +141,7 @@ def view(
     part: tuple[int, int],
     carving: str,
 ) -> Tile:
-    """A pointer's view of an array: of its accesses those of some lines. element: bytes, as it has them.
-    part: the first byte, and the end.
-    """
+    """A pointer's view of an array: accesses of some lines. element: bytes; part: first byte, and end."""
     sites = [n for n in tile.sites if (analysis.sites[n].file, analysis.sites[n].line) in lines]
     places = [(site.file, site.line) in lines for site in analysis.trace.sites]
     first, end = part

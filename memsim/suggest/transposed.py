@@ -56,16 +56,16 @@ class _Transposed(Places):
         """The kernel with an access through a tile, and those that are made with it."""
         if staged.site.file != self.file or f"{TILE}[" in self.text:
             return None
-        places = [each for each in self.places() if self._has(each, staged)]
-        if len(places) != 1:
+        found = []
+        for each in self.places():
+            first, last = (self.text.count("\n", 0, at) + 1 for at in (each.start, each.end))
+            if first <= staged.site.line <= last and any(one.op for one in each.statements):
+                found.append(each)
+        if len(found) != 1:
             return None
-        (place,) = places
+        (place,) = found
         lines = None if self.is_elsewhere(place) else self._lines(place)
         return None if lines is None else self.written(place, lines, ("blockDim.x", "blockDim.y"))
-
-    def _has(self, place: AssigningPart, staged: Staging) -> bool:
-        first, last = (self.text.count("\n", 0, at) + 1 for at in (place.start, place.end))
-        return first <= staged.site.line <= last and any(one.op for one in place.statements)
 
     def _lines(self, place: AssigningPart) -> list[str] | None:
         """The statements through a tile, and as they were; None if they cannot be written."""

@@ -212,9 +212,7 @@ class Finder:
 
     @property
     def beginnings(self) -> tuple[tuple[Span, str, str], ...]:
-        """The declaration of each pointer that moves, up to the index of where it begins; it as one of an
-        index; and its root.
-        """
+        """The declaration of each pointer that moves, up to where it begins; as an index; its root."""
         return tuple((span, new, self.parts.root_of(root)) for span, (new, root) in self.moving.items())
 
     @property
@@ -455,9 +453,7 @@ class Finder:
         return changed is None
 
     def _bytes(self, declared: str, deduced: int = 0) -> int:
-        """Bytes of the elements that a declaration or a cast names; `deduced` if it leaves them open, 0 if
-        they are not known.
-        """
+        """Bytes of the elements that are named; `deduced` if that is left open, 0 if they are not known."""
         words = re.findall(r"\w+", declared)
         sizes = {self.types[word] for word in words if word in self.types}
         if not sizes:
