@@ -147,15 +147,16 @@ def suggest(
     name = terminal.name_of(found.taken)
     message = landing.commit_message(found.analysis, found.taken, tried, name, results)
     say(err=as_json)
+    path = landing.path_of(job, edit)
     if patch_file is not None:
         write = landing.review if patch_file.suffix == ".md" else landing.patch
-        write_text(patch_file, write(job, edit, message), "the patch")
+        write_text(patch_file, write(path, edit, message), "the patch")
         say(f"Written: {patch_file}", err=as_json)
     if branch is not None:
-        commit = landing.branch(job, edit, branch, message)
+        commit = landing.branch(path, edit, branch, message)
         say(f"Committed: {commit[:10]} on {branch}", err=as_json)
     if apply:
-        path = landing.apply(job, edit)
+        landing.apply(path, edit)
         say_code(edit.diff.removesuffix("\n"), err=as_json)
         say(f"Written: {path}", err=as_json)
 

@@ -34,35 +34,20 @@ def path_of(job: Job, edit: Edit) -> Path:
     return path
 
 
-def apply(job: Job, edit: Edit) -> Path:
-    """Writes the edited text into its file.
-
-    Raises:
-        MemsimError: as `path_of`, or it cannot be written.
-    """
-    path = path_of(job, edit)
+def apply(path: Path, edit: Edit) -> None:
+    """Writes the edited text into its file."""
     write_text(path, _with_line_ends(path, edit.new), "it")
-    return path
 
 
-def patch(job: Job, edit: Edit, message: str) -> str:
-    """The change as a patch, below its message; `git apply` takes it at the top of the repository.
-
-    Raises:
-        MemsimError: as `path_of`.
-    """
-    path = path_of(job, edit)
+def patch(path: Path, edit: Edit, message: str) -> str:
+    """The change as a patch, below its message; `git apply` takes it at the top of the repository."""
     old, new = (_with_line_ends(path, text) for text in (edit.text, edit.new))
     return f"{message}---\n{git_diff(_in_repository(path)[1], old, new)}"
 
 
-def review(job: Job, edit: Edit, message: str) -> str:
-    """The change as Markdown: for each run of changed lines a block that GitHub applies by a click.
-
-    Raises:
-        MemsimError: as `path_of`.
-    """
-    name = _in_repository(path_of(job, edit))[1]
+def review(path: Path, edit: Edit, message: str) -> str:
+    """The change as Markdown: for each run of changed lines a block that GitHub applies by a click."""
+    name = _in_repository(path)[1]
     title, _, body = message.partition("\n")
     parts = [f"**{title}**", "", *body.strip().splitlines(), ""]
     for first, last, new in edit.runs:
@@ -71,15 +56,14 @@ def review(job: Job, edit: Edit, message: str) -> str:
     return "\n".join(parts)
 
 
-def branch(job: Job, edit: Edit, name: str, message: str) -> str:
+def branch(path: Path, edit: Edit, name: str, message: str) -> str:
     """A branch of the repository, one commit from HEAD, with the change; its commit's hash.
 
     The working tree and the index stay as they are.
 
     Raises:
-        MemsimError: as `path_of`; no repository, a branch of that name, or a file that differs from HEAD's.
+        MemsimError: no repository, a branch of that name, or a file that differs from HEAD's.
     """
-    path = path_of(job, edit)
     top, inside = _in_repository(path)
     if top is None:
         raise MemsimError("it is in no git repository, so that there is no branch", file=str(path))

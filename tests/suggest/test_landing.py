@@ -48,42 +48,44 @@ def edited(project: Path, text: str, ends: str = "\n") -> tuple[Job, Edit]:
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 @pytest.mark.parametrize("last", ["", "\n", "\n\n", "\nint e;"])
 def test_git_applies_the_patch(project: Path, last: str, ends: str) -> None:
-    job, edit = edited(project, TEXT + last, ends)
-    (project / "cure.patch").write_bytes(landing.patch(job, edit, "title\n\nbody\n").encode())
+    _, edit = edited(project, TEXT + last, ends)
+    (project / "cure.patch").write_bytes(
+        landing.patch(project / "src/k.cu", edit, "title\n\nbody\n").encode()
+    )
     git(project, "apply", "--check", "cure.patch")
     git(project, "apply", "cure.patch")
     assert (project / "src" / "k.cu").read_bytes() == edit.new.replace("\n", ends).encode()
 
 
 def test_a_branch_leaves_the_working_tree_alone(project: Path) -> None:
-    job, edit = edited(project, TEXT)
+    _, edit = edited(project, TEXT)
     (project / "other.txt").write_text("mine")
     git(project, "add", ".")
-    commit = landing.branch(job, edit, "cure", "a title\n\nand more\n")
+    commit = landing.branch(project / "src/k.cu", edit, "cure", "a title\n\nand more\n")
     assert git(project, "show", "cure:src/k.cu") == edit.new
     assert git(project, "log", "--format=%H %s %an", "main..cure").split() == [commit, "a", "title", "A", "B"]
     assert git(project, "diff", "--name-only", "main", "cure").split() == ["src/k.cu"]
     assert git(project, "status", "--short") == "A  other.txt\n"
     assert git(project, "rev-parse", "--abbrev-ref", "HEAD") == "main\n"
     with pytest.raises(MemsimError, match="there is a branch cure already"):
-        landing.branch(job, edit, "cure", "again\n")
+        landing.branch(project / "src/k.cu", edit, "cure", "again\n")
     with pytest.raises(MemsimError, match="no name of a branch"):
-        landing.branch(job, edit, "a..b", "again\n")
+        landing.branch(project / "src/k.cu", edit, "a..b", "again\n")
 
 
 def test_a_file_that_changed_is_not_edited(project: Path) -> None:
     job, edit = edited(project, TEXT)
     (project / "src" / "k.cu").write_text(TEXT + "\n// mine")
     with pytest.raises(MemsimError, match="the file changed during the analysis"):
-        landing.patch(job, edit, "title\n")
+        landing.path_of(job, edit)
     ours = replace(edit, text=TEXT + "\n// mine")
     with pytest.raises(MemsimError, match="the file is not as it was committed"):
-        landing.branch(job, ours, "cure", "title\n")
+        landing.branch(project / "src/k.cu", ours, "cure", "title\n")
 
 
 def test_a_review_has_a_block_for_each_run_of_lines(project: Path) -> None:
-    job, edit = edited(project, TEXT)
-    text = landing.review(job, edit, "title\n\ncounts\n")
+    _, edit = edited(project, TEXT)
+    text = landing.review(project / "src/k.cu", edit, "title\n\ncounts\n")
     assert text.startswith("**title**\n\ncounts\n\n`src/k.cu`, line 3:\n\n```suggestion\n")
     block = text.split("```suggestion\n")[1].split("```")[0]
     assert block == "__shared__ float t[32][32 + 1];\nstatic_assert(true);\n"
