@@ -41,10 +41,7 @@ _OF_ELEMENT = r"\b(?:atomic\w+|__ld\w+|__st\w+)\s*\(\s*"
 
 
 def kept_by_caller(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The kernel with all such arrays in another layout, compiled and replayed; or each, if not together.
-
-    Those that help, and have the same results of data in that layout.
-    """
+    """All such arrays in another layout, else each: what helps and has the same results of data in it."""
     asked = [*_Kept(job, before).layouts()]
     joint = _replayed(job, before, asked)
     if joint is not None or len(asked) < 2:
@@ -73,8 +70,6 @@ def _replayed(job: Job, before: Analysis, asked: Sequence[tuple[Edit, CallerLayo
 
 
 class _Kept(KernelTree):
-    """A kernel's source, in which parameters get another type."""
-
     def __init__(self, job: Job, before: Analysis) -> None:
         super().__init__(before, job)
         self.job = job

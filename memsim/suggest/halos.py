@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 
@@ -198,6 +199,7 @@ class ReadsOfFunction:
 
 NAME = "tiles and their halos staged in shared memory"
 LOAD = "load_halo"
+_UNKNOWN = (NotKnown, KeyError, ZeroDivisionError)  # where the ends are not of this launch, or of none
 _Ends = tuple[IndexSum, IndexSum, IndexSum, IndexSum]  # top, left, bottom, right
 _CORNERS = ("top", "left", "bottom", "right")
 _COLUMNS = ("left", "right")
@@ -408,9 +410,7 @@ class HaloTile:
 
 
 def halos(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The edit, compiled and replayed; if it saves a quarter of the needless sectors, nothing differs, and
-    nothing outside of an array is read.
-    """
+    """The edit, if it saves a quarter of the needless sectors, nothing differs, and no array is left."""
     edits = (_edit(ReadsOfFile(before, job, file)) for file in wasting_files(before, wastes_sectors))
     tried = (replay_edit(NAME, job, before, edit) for edit in edits)
     found = {done.edit: done for done in tried if done is not None and done.saves}
@@ -419,10 +419,9 @@ def halos(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
 def _is_inside(job: Job) -> bool:
     """Whether no access leaves its array."""
-    try:
+    with suppress(MemsimError):
         return not sanitize_job(job, tools=(BOUNDS,)).findings
-    except MemsimError:
-        return False
+    return False
 
 
 def _edit(file: ReadsOfFile) -> Edit | None:
@@ -468,7 +467,7 @@ def _tiles(empty: HaloTile, reads: Sequence[Read]) -> list[HaloTile]:
     found: list[HaloTile] = []
     for read in reads:
         alone = replace(empty, reads=(read,), number=len(found))
-        try:
+        with suppress(*_UNKNOWN):
             for place, tile in enumerate(found):
                 both = replace(tile, reads=(*tile.reads, read))
                 alike = tile.reads[0].conditions == read.conditions
@@ -477,13 +476,10 @@ def _tiles(empty: HaloTile, reads: Sequence[Read]) -> list[HaloTile]:
                     break
             else:
                 found += [alone] if alone.elements else []
-        except (NotKnown, KeyError, ZeroDivisionError):
-            continue
     return [tile for tile in found if _needs(tile)]
 
 
 def _needs(tile: HaloTile) -> bool:
-    try:
+    with suppress(*_UNKNOWN):
         return tile.is_halo
-    except (NotKnown, KeyError, ZeroDivisionError):
-        return False
+    return False

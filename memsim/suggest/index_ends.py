@@ -46,6 +46,7 @@ class Indices:
         assert body is not None  # else it has no accesses
         self.body = body
         self.changes = [(self._target(node), node) for node in walk(body)]
+        self.changed = {name for name, _ in self.changes}
 
     def _target(self, node: Node) -> str:
         """The variable that an assignment or `++` sets, or whose address is taken; else ""."""
@@ -130,7 +131,7 @@ class Indices:
             if outer == self.body:
                 break
             inner = outer
-        if name not in self.uniform or any(name == target for target, _ in self.changes):
+        if name not in self.uniform or name in self.changed:
             raise NotKnown(name)
         return Atom("uniform", name)
 
@@ -172,7 +173,7 @@ class Indices:
     def is_steady(self, name: str) -> bool:
         """Whether a name stands for the same wherever it is used."""
         declared = re.findall(rf"\b{name}\s*(?:=(?!=)|\{{)", self.tree.text(self.body))
-        return len(declared) <= 1 and not any(name == target for target, _ in self.changes)
+        return len(declared) <= 1 and name not in self.changed
 
     def _within(self, statement: Node) -> Iterator[tuple[str, Node]]:
         span = statement.byte_range
@@ -283,8 +284,7 @@ class Indices:
                 value = self._declared(one, name) if one.end_byte <= node.start_byte else None
                 if value is not None:
                     is_condition = value.type != "binary_expression" or value.children[1].type in _LOGICAL
-                    steady = not any(name == target for target, _ in self.changes)
-                    return value if is_condition and steady else None
+                    return value if is_condition and name not in self.changed else None
         return None
 
     def _is_unsigned(self, node: Node) -> bool:

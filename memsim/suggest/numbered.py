@@ -36,9 +36,7 @@ _MARKS = {"||": (">=", "<="), "&&": ("<", ">")}
 
 
 def numbered_elements(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The edit, compiled and replayed, and with records moved by warps, too; each if it saves a quarter of
-    the needless sectors and nothing differs.
-    """
+    """The edit, and with records moved by warps: what saves a quarter of the needless sectors."""
     sectors, needless = total(before, "sectors"), total(before, "needless_sectors")
     if needless < BADLY_COALESCED * sectors or not is_each_alone(before, job):
         return ()
@@ -52,8 +50,6 @@ def numbered_elements(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
 
 class _Plane(KernelTree):
-    """A kernel's source, in which x and y of the grid's threads are looked for, and where the plane ends."""
-
     def edited(self) -> Edit | None:
         """The kernel with other x and y; None if it may use the numbers of its threads for anything else."""
         body = self.body

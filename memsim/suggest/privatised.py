@@ -47,10 +47,7 @@ class _Addition:
 
 
 def privatised_arrays(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The kernel with copies of an array, compiled and replayed.
-
-    Those that halve the sectors of global atomics, or save a quarter of the bank conflicts of shared ones.
-    """
+    """What halves the sectors of global atomics, or saves a quarter of the bank conflicts of shared ones."""
     sites = [each for each in before.sites if _is_atomic(each) and "|" not in each.array]
     found = []
     for array, space in {(each.array, each.space): None for each in sites}:
@@ -79,8 +76,6 @@ def _pays(before: Analysis, after: Analysis, space: str) -> bool:
 
 
 class _Privatised(KernelTree):
-    """A kernel's source, in which additions to an array are looked for."""
-
     def privatised(self, array: str, space: str) -> Edit | None:
         """The kernel with copies of an array; None if they cannot be written."""
         body = self.body

@@ -52,10 +52,7 @@ PREFIX = "record_of_thread"
 
 
 def records_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The kernel with its records moved by warps, and other files' functions alike, compiled and replayed.
-
-    Those that save a quarter of the needless sectors or more.
-    """
+    """The edits, compiled and replayed, that save a quarter of the needless sectors or more."""
     tried = (replay_edit(NAME, job, before, edit) for edit in record_edits(job, before))
     return tuple(done for done in tried if done is not None and done.saves)
 
@@ -67,8 +64,6 @@ def record_edits(job: Job, before: Analysis) -> list[Edit]:
 
 
 class Records(ElementUses):
-    """A kernel's source, in which records are looked for."""
-
     def __init__(self, job: Job, before: Analysis, file: str) -> None:
         super().__init__(job, before, file)
         self.warps = -(-job.launch.threads // WARP)

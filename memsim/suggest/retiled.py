@@ -66,8 +66,6 @@ def retiled_elements(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
 
 class _Retiled(Places):
-    """A kernel's source, in which elements are divided among blocks anew."""
-
     strided = True
 
     def __init__(self, job: Job, before: Analysis, bad: Iterable[SiteCounts], least: int) -> None:

@@ -140,10 +140,7 @@ BY_WARPS = RowText(
 
 
 def rows_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The kernel with its rows moved in pieces, by each thread and by warps, compiled and replayed.
-
-    Those that save a quarter of the needless sectors or more.
-    """
+    """The edits, compiled and replayed, that save a quarter of the needless sectors or more."""
     ways = product((IN_PAIRS, BY_WARPS), wasting_files(before))
     tried = (_moved_by(text, job, before, file) for text, file in ways)
     return tuple({done.edit: done for done in tried if done is not None}.values())

@@ -54,8 +54,6 @@ def sequential(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
 
 class _Reductions(KernelTree):
-    """A kernel's source, in which a reduction by neighbours is looked for."""
-
     def __init__(self, job: Job, before: Analysis) -> None:
         super().__init__(before, job)
         self.known: Mapping[str, int] = {

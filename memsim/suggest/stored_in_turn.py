@@ -36,8 +36,6 @@ def stored_in_turn(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
 
 class _Turns(Records):
-    """A kernel's source, in which stores in loops are looked for."""
-
     def moved(self) -> Edit | None:
         """The kernel, or functions that it calls, with all such stores in pairs; None if there is none."""
         if PREFIX in self.text or not any(one.op == "store" for one in self.wasting):

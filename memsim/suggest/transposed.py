@@ -46,8 +46,6 @@ def is_staged(edit: Edit, staged: Staging) -> bool:
 
 
 class _Transposed(Places):
-    """A kernel's source, in which a tile is put between loads and stores."""
-
     def __init__(self, job: Job, before: Analysis, staging: Sequence[Staging]) -> None:
         super().__init__(job, before, (each.site for each in staging))
         self.block = job.launch.block

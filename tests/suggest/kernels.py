@@ -48,6 +48,11 @@ def analyzed(job: Job, *, apart: bool = True) -> Analysis:
     return analyze_trace(running.trace_job(job, apart=apart), job.arch)
 
 
+def needless(analysis: Analysis) -> int:
+    """Sectors of global memory that need not be moved."""
+    return sum(site.needless_sectors or 0 for site in analysis.sites if site.space == "global")
+
+
 def transpose(declaration: str, store: str = "[y][x]", load: str = "[x][y]") -> Case:
     """32 x 32 floats through `tile`."""
     return Case(

@@ -16,7 +16,7 @@ from memsim.suggest.prove import differing_results, with_text
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed, launched
+from tests.suggest.kernels import analyzed, launched, needless
 
 THREADS = 200
 TEXT = """
@@ -111,11 +111,6 @@ def of_body(folder: Path, body: str) -> Job:
     data = np.random.default_rng(2).random(24 * THREADS + 64).astype(np.float32)
     arguments = [data, np.zeros(20 * THREADS + 64, np.float32), THREADS]
     return job_of(folder, TEXT.replace("BODY", body), arguments)
-
-
-def needless(analysis: Analysis) -> int:
-    """Sectors of global memory that need not be moved."""
-    return sum(site.needless_sectors or 0 for site in analysis.sites if site.space == "global")
 
 
 def is_cured(job: Job, before: Analysis, cures: tuple[Remapped, ...]) -> bool:

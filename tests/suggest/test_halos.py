@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from memsim.analysis import Analysis
-from memsim.api import kernel_file
 from memsim.job import Job
-from memsim.launch import Launch, dim3
 from memsim.suggest.halos import NAME, halos
 from memsim.suggest.other_values import SAME, at_other_values
-from tests.suggest.kernels import analyzed
+from tests.suggest.kernels import analyzed, launched
 
 WIDTH, HEIGHT = 75, 43
 PLACE = """    int x = blockIdx.x * blockDim.x + threadIdx.x;
@@ -125,15 +123,13 @@ CLAMPS = [
 
 def job_of(folder: Path, text: str, block: tuple[int, ...] = (16, 16)) -> Job:
     """75 x 43 elements, which blocks cover."""
-    (folder / "k.cu").write_text(text)
     width, height = (block[0], block[1]) if len(block) > 1 else (block[0], 1)
     grid = (-(-WIDTH // width), -(-HEIGHT // height)) if height > 1 else (-(-WIDTH * HEIGHT // width),)
     draw = np.random.default_rng(1).random
     first = draw(WIDTH * HEIGHT, np.float32)
     first = (first * 255).astype(np.uint8) if "unsigned char" in text else first
     arrays = [first, np.zeros(WIDTH * HEIGHT, np.float32), draw(8192, np.float32)]
-    job = kernel_file.KernelFile(folder, "k.cu", "k")
-    return Job(job, Launch(dim3(grid), dim3(block)), [*arrays, WIDTH, HEIGHT])
+    return launched(folder, text, [*arrays, WIDTH, HEIGHT], block, grid=grid)
 
 
 def needless(analysis: Analysis) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.analysis import Analysis
 from memsim.api.kernel_file import KernelFile
 from memsim.job import Job
 from memsim.launch import Launch
@@ -16,7 +15,7 @@ from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
 from memsim.suggest.rows import BY_WARPS, IN_PAIRS, rows_of_threads
 from memsim.suggest.threads import Remapped
-from tests.suggest.kernels import analyzed, launched
+from tests.suggest.kernels import analyzed, launched, needless
 
 ROWS, LONG = 256, 64
 OPENED = re.compile(r"= row_along(?:<[\d, ]+>)?\(in\);")
@@ -85,11 +84,6 @@ extern "C" __global__ void k(float *row, int *whole, int n, int m) {
     for (int j = 0; j < m; j++) whole[i * m + j] -= own[j] * 100;
 }
 """
-
-
-def needless(analysis: Analysis) -> int:
-    """Its sectors of global memory that are not needed."""
-    return sum(site.needless_sectors for site in analysis.sites if site.space == "global")
 
 
 def cures(

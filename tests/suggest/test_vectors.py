@@ -13,8 +13,8 @@ from memsim.suggest.kernel_tree import expand_macros
 from memsim.suggest.prove import differing_results
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
-from tests.suggest.kernels import analyzed
-from tests.suggest.test_forms import is_cured, job_of, needless
+from tests.suggest.kernels import analyzed, needless
+from tests.suggest.test_forms import is_cured, job_of
 
 THREADS = 200
 TEXT = """
