@@ -553,9 +553,7 @@ class Asynchronous(TileCopies):
         return found
 
     def _are_apart(self, loop: Node, ahead: list[Node], used: list[Node], some: list[TileStore]) -> bool:
-        """Whether a tile may be copied before the one before it is used: both have room, nothing else names
-        or stores to them, and neither part of the loop changes what the other one reads.
-        """
+        """Whether a tile may be copied before the last one is used: none touches the other, and both fit."""
         tiles, trace = {one.array for one in some}, self.before.trace
         sizes = {name: size for name, space, _, size in trace.arrays if space == "shared" and name in tiles}
         more = trace.shared_end + sum(sizes.values())

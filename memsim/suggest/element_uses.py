@@ -324,9 +324,7 @@ class ElementUses(KernelTree):
         return condition if holds else f"!({condition})"
 
     def held(self, uses: Sequence[ElementUse]) -> str:
-        """The code during which elements that are read are held: to the last use, or the end of a loop. What
-        the last statement assigns to is stored later.
-        """
+        """The code during which elements that are read are held; what is assigned last is stored later."""
         first, last = uses[0], uses[-1]
         loops = [one for one in outside(last.node, last.statement.parent) if one.type in LOOPS]
         end = loops[-1] if loops else last.node

@@ -120,9 +120,7 @@ class AccessedElements:
 
     @property
     def length(self) -> int | None:
-        """How many elements from the first on may be moved at once: each call accesses the first and the
-        last, or stores all; None if not so.
-        """
+        """How many elements from the first on may be moved at once: by each call; None if not so."""
         if not self.every or 0 not in self.always or max(self.every) not in self.always:
             return None
         count = max(self.every) + 1
@@ -411,9 +409,7 @@ class Footprints:
         return None if loop is None or values is None else (loop.variable, values)
 
     def decided(self, node: Node, part: Node) -> str:
-        """The condition on which a part of a statement or expression is executed, where the compiler decides
-        it: of constants, and of the template's parameters; else "".
-        """
+        """On what of constants and parameters of the template a part is executed; "" for nothing."""
         kinds = "if_statement", "binary_expression", "conditional_expression"
         if node.type not in kinds or not may_be_left_out(node, part):
             return ""

@@ -134,7 +134,7 @@ def stride(analysis: Analysis, rows: NDArray[np.int64], apart: int = 1) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """A row of the analysis whose data could be staged in shared memory. site: its number.
+    """A row of the analysis whose data could be staged in shared memory.
 
     sectors: of the first block, before and after. room: bytes of shared memory that the block's data take, of
     one round if its warps access more than once. fills: it already is a copy into shared memory.

@@ -26,7 +26,7 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 class LoopHead:
     """start: what the variable begins with, "" if it does before the loop; type: "" if it is declared there.
     step: what is added in each iteration, with another operator's sign before it if it is not. body: without
-    the step of a `while`, which is at a place; None if it is in the head.
+    the step of a `while`. stepped: where that is; None if it is in the head.
     """
 
     variable: str

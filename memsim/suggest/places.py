@@ -235,9 +235,7 @@ class Places(KernelTree):
         )
 
     def _statements(self, nodes: Sequence[Node]) -> list[Statement] | None:
-        """Assignments to elements, with what variables stand for that are declared or assigned among them;
-        None if there is anything else.
-        """
+        """Assignments to elements, in terms of no local variables; None if there is anything else."""
         found: list[Statement] = []
         local: dict[str, str] = {}
         lines: set[int] = set()

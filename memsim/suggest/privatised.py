@@ -166,9 +166,7 @@ class _Privatised(KernelTree):
     def _added(
         self, body: Node, additions: list[_Addition], space: str
     ) -> tuple[int, list[Replacement]] | None:
-        """Where the copies are added to the array, with what has to change for all threads to come there;
-        None if anything else may concern the array meanwhile, or they do not.
-        """
+        """Where copies are added to the array, and what changes for all threads to come there; else None."""
         inside = [one for one in body.named_children if one.type != "comment"]
         first, last = (pick(inside.index(one.of_body) for one in additions) for pick in (min, max))
         array = re.compile(rf"\b{additions[0].array}\b")

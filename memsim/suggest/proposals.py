@@ -94,10 +94,7 @@ def advise(
     macros: Mapping[str, int] | None = None,
     arguments: Mapping[str, int] | None = None,
 ) -> tuple[Advice, ...]:
-    """What another layout would save, for each shared array that the kernel touches (or only `arrays`).
-
-    macros: integer macros of the compiler's command line. arguments: integer ones of the kernel, by name.
-    """
+    """What another layout saves, of each shared array or of `arrays`. macros, arguments: integers by name."""
     chosen = frozenset(arrays)
     found = [tile for tile in tiles(analysis, macros) if not chosen or chosen & {tile.name, tile.array}]
     return tuple(each for tile in found for each in _of_array(analysis, tile, arguments or {}))

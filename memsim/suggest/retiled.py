@@ -91,9 +91,7 @@ class _Retiled(Places):
                         yield self.written(place, lines, used, among_blocks=True)
 
     def _plain(self, text: str, place: AssigningPart) -> str | None:
-        """An expression of parameters, indices and strides, without blanks, in which the number of a thread
-        in its grid has a name.
-        """
+        """An expression of parameters, indices and strides; the number of a thread in its grid is named."""
         inlined = self.inlined(text, (*place.variables, *place.strides))
         if inlined is None:
             return None

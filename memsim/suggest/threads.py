@@ -103,10 +103,7 @@ class Renumbering:
 
 
 def renumber(analysis: Analysis) -> Renumbering | None:
-    """The order of lanes with the fewest wavefronts, if these are fewer than now.
-
-    None too if lanes communicate: they would get another lane's value.
-    """
+    """The order of lanes with the fewest wavefronts, if fewer than now; none where lanes communicate."""
     trace = analysis.trace
     if not analysis.excess_wavefronts and not any(site.conflicts for site in analysis.sites):
         return None
@@ -352,10 +349,7 @@ def _renumbered(job: Job, lanes: Renumbering) -> Remapped | None:
 
 
 def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str]) -> Edit | None:
-    """The source with other expressions wherever the kernel uses these indices of its threads and blocks.
-
-    None if some uses are not visible: called functions use them too, or the whole `threadIdx` is passed on.
-    """
+    """With other expressions for indices of the kernel's threads; None if not all uses are seen."""
     text = before.trace.sources.get(job.kernel.file)
     if text is None:
         return None

@@ -58,10 +58,7 @@ class Tile:
 
 
 def tiles(analysis: Analysis, macros: Mapping[str, int] | None = None) -> tuple[Tile, ...]:
-    """The shared arrays that rows of the analysis name, by address; the second of a name is `name#2`.
-
-    macros: integer macros of the compiler's command line.
-    """
+    """The shared arrays by address, the second of a name as `name#2`. macros: of the command line."""
     arrays = [entry for entry in analysis.trace.arrays if entry[1] == "shared" and entry[3] > 0]
     found = [_tile(analysis, name, first, size, macros or {}) for name, _, first, size in arrays]
     return tuple(_told_apart(analysis, [tile for tile in found if tile.sites]))
