@@ -118,7 +118,6 @@ class TileCopies(KernelTree):
                 self.pointers[name] = Pointed()
 
     def _find(self, node: Node) -> None:
-        """Adds what a declaration declares."""
         text = self.tree.text(node) if node.type == "declaration" else ""
         of = element_type(re.split(r"\*|\b\w+\s*[\[=]", text)[0])
         for one in walk(node) if "__shared__" in text else ():

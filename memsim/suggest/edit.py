@@ -76,7 +76,6 @@ class Edit:
 
     @property
     def lines(self) -> tuple[ChangedLine, ...]:
-        """The lines that change."""
         found, start = list[ChangedLine](), 0
         for number, old in enumerate(self.text.split("\n"), 1):
             inside = [
@@ -104,7 +103,6 @@ class Edit:
 
     @property
     def diff(self) -> str:
-        """The change as a unified diff."""
         return git_diff(self.file, self.text, self.new)
 
     def joined(self, other: Edit) -> Edit | None:

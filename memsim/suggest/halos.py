@@ -272,7 +272,6 @@ class HaloTile:
 
     @property
     def bytes(self) -> int:
-        """What the tile takes."""
         return self.shape[0] * self.pitch * self.size
 
     @property
@@ -351,7 +350,6 @@ class HaloTile:
 
     @property
     def name(self) -> str:
-        """What it is called."""
         return f"{self.array}_halo{self.number or ''}"
 
     @cached_property

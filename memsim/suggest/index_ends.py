@@ -85,7 +85,6 @@ class IndexSum:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether it is the same in all threads of a block, and in all iterations."""
         return all(atom.is_uniform for atom in self.atoms)
 
     @property
@@ -95,7 +94,6 @@ class IndexSum:
 
     @property
     def known(self) -> IndexSum:
-        """Without variables in it."""
         return self._with(lambda atom: atom.known)
 
     @property

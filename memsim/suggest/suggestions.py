@@ -300,9 +300,9 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
         return found
     remaps = remap_threads(job, analysis, lanes)
     staged = staged_accesses(job, analysis, found.staging)
-    by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
     staged += tuple(one for cure in CURES for one in cure(job, analysis))
     staged += restrided_rows(job, analysis, [one.tile.name for one in found.advice if _is_not_written(one)])
+    by_hand = tuple(each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")
     rows = () if solved else rows_of_threads(job, analysis)
@@ -312,7 +312,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     kept = tuple(each for each in kept if total(each.analysis, "needless_sectors") < min(needless))
     asked = {layout.array for each in kept for layout in each.asks}
     records = tuple(each for each in found.fields if each.array not in asked)
-    found, remaps = replace(found, staging=tuple(by_hand), fields=records), (*remaps, *kept)
+    found, remaps = replace(found, staging=by_hand, fields=records), (*remaps, *kept)
     written = lanes is not None and any(each.name == lanes.name for each in remaps)
     return replace(found, remapped=remaps, lanes=None if written else lanes)
 
