@@ -65,7 +65,7 @@ class ElementUse:
     variable: the loop's, from how many on, and by how many. unit: of how many elements of the array it is:
     `*(float4 *)&p[i]`, whose base is `(float4 *)&p`, is of four. guard: on what it is read, of conditions of
     the statement, "" for always; decided: on what, of conditions that the compiler decides. walks: whether it
-    is `*p++`. function: the kernel, or one that it calls.
+    is `*p++`. function: the kernel, or one that it calls. number: of the element, in its record.
     """
 
     function: Node
@@ -83,14 +83,16 @@ class ElementUse:
     walks: bool = False
     unit: int = 1
     decided: str = ""
+    number: int = 0
 
-    def place(self, number: int) -> str:
-        """Which element of a record it is, where `number` is that of the index."""
+    @property
+    def place(self) -> str:
+        """Which element of a record it is, in C."""
         variable, start, step = self.variable
         if not variable:
-            return f"{number}"
-        moved = plus(variable, number * step - start).replace("+ -", "- ")
-        moved = variable if number * step == start else moved
+            return f"{self.number}"
+        moved = plus(variable, self.number * step - start).replace("+ -", "- ")
+        moved = variable if self.number * step == start else moved
         return moved if step == 1 else f"{factor(moved)} / {step}"
 
     @property
@@ -101,14 +103,14 @@ class ElementUse:
 
 @dataclass(frozen=True, slots=True)
 class MovedRecord:
-    """Elements of a thread that are moved at once. uses: in order, each with the number of its element.
+    """Elements of a thread that are moved at once. uses: in order.
     address: of the first one. loaded, stored: how; condition: on which they are loaded, "" for always. call:
     that gets a pointer to the record. shorter: lengths that it has instead, each with the condition on which
     the compiler makes it longer, the longest first. apart: whether each use has its own condition, and
     is of the record where all of them hold.
     """
 
-    uses: tuple[tuple[int, ElementUse], ...]
+    uses: tuple[ElementUse, ...]
     address: str
     length: int
     loaded: bool

@@ -78,7 +78,7 @@ class Records(ElementUses):
         passed = [one for each in self.kernels for one in self.passed(each)]
         self.is_open = any(map(self._needs_room, passed))
         for number, one in enumerate(passed):
-            ((_, use),) = one.uses
+            (use,) = one.uses
             found += self._moved(one, f"{use.array}_passed{number}")
             used = set() if one.call is None else self.footprints.constants_of(one.call)
             names += sorted(used | set(names_in(one.address)))
@@ -88,10 +88,10 @@ class Records(ElementUses):
         functions = self.kernels if passed else self.functions()
         changed = self.kernels
         for number, one in enumerate(one for each in functions for one in self.records(each)):
-            use = one.uses[0][1]
+            use = one.uses[0]
             found += self._moved(one, f"{use.array}_record{number}")
             changed.append(use.function)
-            used = {each for _, use in one.uses for each in self.footprints.constants_of(use.statement, 0)}
+            used = {each for use in one.uses for each in self.footprints.constants_of(use.statement, 0)}
             more = names_in(one.address) if use.function == self.definition else self.sizes
             names += [*more, *sorted(used)]
         if not found:
@@ -106,22 +106,20 @@ class Records(ElementUses):
     def _moved(self, record: MovedRecord, name: str) -> list[Replacement]:
         """A record that is loaded before its first use, or stored after its last one."""
         uses, address = record.uses, record.address
-        start = with_pragmas(self.text, uses[0][1].statement.start_byte)
+        start = with_pragmas(self.text, uses[0].statement.start_byte)
         lines, name = f"\n{self.indent(start)}", name.replace(".", "_")
-        is_any = not self.pointers(uses[0][1].function).get(uses[0][1].array)
+        is_any = not self.pointers(uses[0].function).get(uses[0].array)
         traits = [f"{is_any}".lower(), "true"] if self.is_open else ["true"] if is_any else []
         shape = f"<{', '.join([record.extent, f'{self.warps}', *traits])}>"
         element = f"&{name}[{{}}]" if record.call is not None else f"{name}[{{}}]"
         whole = f"{name}_whole" if record.apart else record.condition
-        places = [self.replaced(use, element.format(use.place(number))) for number, use in uses]
+        places = [self.replaced(use, element.format(use.place)) for use in uses]
         if record.apart:
             places = [
                 replace(one, new=f"({whole} ? {one.new} : {self.tree.text(use.node)})")
-                for one, (_, use) in zip(places, uses)
+                for one, use in zip(places, uses)
             ]
-        given = any(
-            use.node.parent is not None and use.node.parent.type == "argument_list" for _, use in uses
-        )
+        given = any(use.node.parent is not None and use.node.parent.type == "argument_list" for use in uses)
         how = f"record_{'at' if record.loaded and not whole else 'for'}{shape}({address})"
         changes_it = record.stored or record.condition or record.call is not None
         opening = f"{'' if changes_it else 'const '}auto {name} = {how};{lines}"
@@ -135,11 +133,11 @@ class Records(ElementUses):
             opening += f"if ({whole}) {name}.load({address});{lines}"
         if record.condition and given and record.call is None:  # so that no function changes the copy
             opening = opening.replace(name, f"{name}_held") + f"const auto &{name} = {name}_held;{lines}"
-        if record.stored and any(use.walks for _, use in uses):
+        if record.stored and any(use.walks for use in uses):
             opening += f"auto *const {name}_at = {address};{lines}"
             address = f"{name}_at"
         closing = f"{lines}{name}.store({address});" if record.stored else ""
-        block, end = uses[0][1].statement.parent, uses[-1][1].statement.end_byte
+        block, end = uses[0].statement.parent, uses[-1].statement.end_byte
         if block is not None and block.type != "compound_statement":  # a statement that is alone in an `if`
             opening, closing = f"{{ {opening}", f"{closing} }}"
         if places[0].start == start:
@@ -169,7 +167,7 @@ class Records(ElementUses):
                 if self._is_alone(kernel, node, placed[0], same, elements):
                     use = ElementUse(kernel, node, placed[0], base, "", True, elements.stores, base)
                     how = elements.loads, elements.stores, placed[1], call
-                    yield MovedRecord(((0, use),), self.tree.text(node), elements.length, *how)
+                    yield MovedRecord((use,), self.tree.text(node), elements.length, *how)
 
     def _base(self, node: Node, pointers: set[str]) -> str | None:
         """The array to which a pointer of a thread's own points; None if it is none, or the same for all."""
@@ -248,7 +246,7 @@ class Records(ElementUses):
         that have no tile of their own.
         """
         is_wide = (record.length | 1) * DOUBLE * WARP * self.warps > STATIC_BYTES // 2
-        in_loops = any(one.type in LOOPS for one in outside(record.uses[0][1].statement))
+        in_loops = any(one.type in LOOPS for one in outside(record.uses[0].statement))
         return record.call is not None and is_wide and in_loops
 
     def replaced(self, use: ElementUse, new: str) -> Replacement:
@@ -283,13 +281,13 @@ class Records(ElementUses):
                     alike, others = self._alike(waiting)
                     made = self._record(alike)
                     if made is not None and (made.apart or guarded != "apart"):
-                        moved |= {use.node.start_byte for _, use in made.uses}
+                        moved |= {use.node.start_byte for use in made.uses}
                         yield made
                     waiting = others
 
-    def _alike(self, uses: list[ElementUse]) -> tuple[list[tuple[int, ElementUse]], list[ElementUse]]:
+    def _alike(self, uses: list[ElementUse]) -> tuple[list[ElementUse], list[ElementUse]]:
         """The uses that are numbers of elements from the first, while nothing of it changes; others."""
-        alike, others, first = [(0, uses[0])], [], uses[0]
+        alike, others, first = [uses[0]], [], uses[0]
         block = first.statement.parent
         walked = int(first.walks)  # by how many elements `*p++` has moved the pointer
         for use in uses[1:]:
@@ -307,41 +305,42 @@ class Records(ElementUses):
             if step is None or abs(step) >= MOST or moved or use.statement.parent != block:
                 others.append(use)
             else:
-                alike.append((step, use))
+                alike.append(replace(use, number=step))
         return alike, others
 
-    def _record(self, alike: list[tuple[int, ElementUse]]) -> MovedRecord | None:
+    def _record(self, alike: list[ElementUse]) -> MovedRecord | None:
         """The record of uses, in its elements that are accessed always; None if it has one scalar only."""
-        if any(use.updates for _, use in alike):
+        if any(use.updates for use in alike):
             return self._updated(alike)
-        always = sorted({place + more for place, use in alike if use.always for more in range(use.span)})
-        block = alike[0][1].statement.parent
-        if not alike[0][1].always or block is None:
+        always = sorted({use.number + more for use in alike if use.always for more in range(use.span)})
+        block = alike[0].statement.parent
+        if not alike[0].always or block is None:
             return None
         low, high = always[0], always[-1]
         shorter = _shorter(alike)
-        uses = [(place - low, use) for place, use in alike if low <= place <= place + use.span - 1 <= high]
-        first, last = uses[0][1], uses[-1][1]
+        inside = (use for use in alike if low <= use.number <= use.number + use.span - 1 <= high)
+        uses = [replace(use, number=use.number - low) for use in inside]
+        first, last = uses[0], uses[-1]
         length = high - low + 1
         if length > MOST or (length == 1 and self.is_scalar(first)):
             return None
         between = self.code[first.statement.start_byte : last.statement.end_byte]
         if not first.stores:
-            between = self.held([use for _, use in uses])
+            between = self.held(uses)
         between = between.removeprefix("return ")  # of one statement, with all uses
-        if interrupts(between) or not any(place == 0 for place, _ in uses):
+        if interrupts(between) or not any(use.number == 0 for use in uses):
             return None
-        if any(is_bound(use.node) for _, use in uses):  # and read whoever knows when
+        if any(is_bound(use.node) for use in uses):  # and read whoever knows when
             between = self.code[first.function.start_byte : first.function.end_byte]
             if interrupts(between.replace("return", "")):
                 return None
         if first.stores:  # all of it, each once, and nothing else of the array meanwhile
             named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(first)})\b", between))
-            each = sum(use.span for _, use in uses)
+            each = sum(use.span for use in uses)
             whole = len(always) == length == each and named == len(uses)
-            whole &= all(use.always for _, use in uses)
+            whole &= all(use.always for use in uses)
             kept = length - len(shorter)  # elements that are stored in any case, and are ahead of others
-            whole &= all(not use.decided or place >= kept for place, use in uses)
+            whole &= all(not use.decided or use.number >= kept for use in uses)
             made = _made(uses, length, loaded=False, stored=True) if whole else None
         elif self.is_stored(first, between) or (shorter and shorter[-1][1] == 0):
             return None
@@ -349,23 +348,24 @@ class Records(ElementUses):
             made = _made(uses, length, loaded=True, stored=False)
         return made and replace(made, shorter=shorter)
 
-    def _updated(self, alike: list[tuple[int, ElementUse]]) -> MovedRecord | None:
+    def _updated(self, alike: list[ElementUse]) -> MovedRecord | None:
         """The record of a structure of which fields change, or of elements that all do: a thread's own, and
         nobody else's meanwhile.
         """
-        first, last = alike[0][1], alike[-1][1]
+        first, last = alike[0], alike[-1]
         between = self.code[first.statement.start_byte : last.statement.end_byte]
         named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(first)})\b", between))
-        low = min(place for place, _ in alike)
-        length = max(place for place, _ in alike) - low + 1
-        changed = {place for place, use in alike if use.updates and use.always and not use.decided}
+        low = min(use.number for use in alike)
+        length = max(use.number for use in alike) - low + 1
+        changed = {use.number for use in alike if use.updates and use.always and not use.decided}
         whole = len(changed) == length if length > 1 else not self.is_scalar(first)
-        alone = named == len(alike) and all(use.span == 1 for _, use in alike)
+        alone = named == len(alike) and all(use.span == 1 for use in alike)
         if not whole or not first.always or first.decided or not alone:
             return None
         if interrupts(between) or not self._is_own(first):
             return None
-        return _made([(place - low, use) for place, use in alike], length, loaded=True, stored=True)
+        uses = [replace(use, number=use.number - low) for use in alike]
+        return _made(uses, length, loaded=True, stored=True)
 
     def _is_own(self, use: ElementUse) -> bool:
         """Whether each lane stores to an array of the kernel at an address of its own."""
@@ -379,23 +379,23 @@ class Records(ElementUses):
         return all(len(np.unique(each)) == len(each) for each in lanes)
 
 
-def _made(uses: list[tuple[int, ElementUse]], length: int, *, loaded: bool, stored: bool) -> MovedRecord:
-    first = next(use for place, use in uses if place == 0)
+def _made(uses: list[ElementUse], length: int, *, loaded: bool, stored: bool) -> MovedRecord:
+    first = next(use for use in uses if use.number == 0)
     address = f"&{first.base}[{first.index}]" if first.index else f"&{first.base}"
     address = address[1:] if first.unit > 1 else address
-    guards = dict.fromkeys(use.guard for _, use in uses)
+    guards = dict.fromkeys(use.guard for use in uses)
     condition, apart = all_of([one for one in guards if one]), len(guards) > 1
     return MovedRecord(tuple(uses), address, length, loaded, stored, condition, apart=apart)
 
 
-def _shorter(alike: list[tuple[int, ElementUse]]) -> tuple[tuple[str, int], ...]:
+def _shorter(alike: list[ElementUse]) -> tuple[tuple[str, int], ...]:
     """The lengths of a record without its last elements, where the compiler decides that they are accessed:
     each with the condition on which it is longer, the longest first.
     """
     conditions: dict[int, list[str]] = {}
-    for place, use in alike:
+    for use in alike:
         for more in range(use.span if use.always else 0):
-            conditions.setdefault(place + more, []).append(use.decided)
+            conditions.setdefault(use.number + more, []).append(use.decided)
     places = sorted(conditions)
     last = max((place for place in places if "" in conditions[place]), default=places[0] - 1)
     found = [

@@ -46,7 +46,7 @@ class _Turns(Records):
         ]
         if not replacements:
             return None
-        stored = (record.uses[0][1].function for _, record in found)
+        stored = (record.uses[0].function for _, record in found)
         return self.edit([*replacements, self.added(PREFIX, stored)], self.sizes)
 
     def is_scalar(self, use: ElementUse) -> bool:
@@ -59,28 +59,28 @@ class _Turns(Records):
         """
         of_loops: dict[int, list[tuple[Node, MovedRecord]]] = defaultdict(list)
         for record in self.records(function):
-            block = record.uses[0][1].statement.parent
+            block = record.uses[0].statement.parent
             loop = None if block is None else block.parent
             if loop is not None and loop.type == "for_statement" and record.stored and not record.loaded:
                 of_loops[loop.start_byte].append((loop, record))
         for (loop, record), *others in of_loops.values():
-            code, use = self.code[slice(*loop.byte_range)], record.uses[0][1]
+            code, use = self.code[slice(*loop.byte_range)], record.uses[0]
             named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(use)})\b", code))
-            whole = not record.shorter and not any(one.walks for _, one in record.uses)
+            whole = not record.shorter and not any(one.walks for one in record.uses)
             moves = any(changes(name, code) for name in names_in(record.address))
             if not others and whole and moves and named == len(record.uses) and not interrupts(code):
                 yield loop, record
 
     def _put(self, loop: Node, record: MovedRecord, number: int) -> Iterator[Replacement]:
         """The record collected, and stored with that of another iteration."""
-        name = f"{record.uses[0][1].array}_in_turn{number}".replace(".", "_")
-        start, last = with_pragmas(self.text, loop.start_byte), record.uses[-1][1].statement.end_byte
+        name = f"{record.uses[0].array}_in_turn{number}".replace(".", "_")
+        start, last = with_pragmas(self.text, loop.start_byte), record.uses[-1].statement.end_byte
         lines = f"\n{self.indent(start)}"
         alone = loop.parent is None or loop.parent.type != "compound_statement"
-        opening = f"auto {name} = in_turn<{record.length}>({record.uses[0][1].base});{lines}"
+        opening = f"auto {name} = in_turn<{record.length}>({record.uses[0].base});{lines}"
         closing = f"{lines}{name}.close();"
         yield Replacement(start, start, f"{{ {opening}" if alone else opening)
-        for place, use in record.uses:
-            yield self.replaced(use, f"{name}[{use.place(place)}]")
+        for use in record.uses:
+            yield self.replaced(use, f"{name}[{use.place}]")
         yield Replacement(last, last, f" {name}.put({record.address});")
         yield Replacement(loop.end_byte, loop.end_byte, f"{closing} }}" if alone else closing)
