@@ -46,7 +46,6 @@ from memsim.suggest.loops import LEAVES, loop_of
 from memsim.suggest.threads import Remapped, replay_edit
 
 DOUBLE = 8  # bytes of the widest element that is a number
-STATIC_BYTES = 48 * 1024  # of shared memory that a block may declare
 NAME = "records of threads moved by their warp side by side"
 PREFIX = "record_of_thread"
 
@@ -245,7 +244,8 @@ class Records(ElementUses):
         """Whether a record is passed on in a loop, from which some lanes may be gone, and may be one of those
         that have no tile of their own.
         """
-        is_wide = (record.length | 1) * DOUBLE * WARP * self.warps > STATIC_BYTES // 2
+        room = self.before.arch.static_shared_bytes // 2
+        is_wide = (record.length | 1) * DOUBLE * WARP * self.warps > room
         in_loops = any(one.type in LOOPS for one in outside(record.uses[0].statement))
         return record.call is not None and is_wide and in_loops
 

@@ -104,7 +104,6 @@ class _Element:
 
 
 PREFIX = "row_of_thread"
-WORD_OF_PADDING = 4  # bytes behind each row of the tile, which the banks of neighbouring rows differ by
 CHUNKS = (64, 48, 32)  # bytes of a row in the tile, the best first
 SHORT = 8  # of rows that are shorter than those
 
@@ -124,7 +123,8 @@ class RowText:
     def chunk(self, rows: int, warps: int, room: int, chunks: Sequence[int]) -> int | None:
         """How many bytes of each row are held in `room` bytes of shared memory; None if these are too few."""
         of_byte = rows * warps * WARP
-        fitting = (each for each in chunks if of_byte * (each + 2 * WORD_OF_PADDING) <= room)
+        # Two words behind each row of the tile, so that neighbouring rows are in other banks.
+        fitting = (each for each in chunks if of_byte * (each + 2 * WORD) <= room)
         return next(fitting, None) if self.staged else 16
 
 
