@@ -131,6 +131,7 @@ BYTES_OF = re.compile(r"\s*\*\s*sizeof\s*\(\s*(\w+)\s*\)\s*$")
 # Functions of tensor cores that access rows of a tile, and are given how far they are apart.
 ROWS = ("load_matrix_sync", "store_matrix_sync")
 CALLED = re.compile(r"\b(?!if\b|while\b|for\b|switch\b|return\b)(?P<name>\w+)\s*(?:<[^;(){}]*>)?\s*$")
+PLUS = re.compile(r"\s*\+\s*")
 #: The index of an array that is named without one.
 ZERO = (0, 0)
 
@@ -260,7 +261,7 @@ class Finder:
         pitch = self._pitch(place[0])
         if pitch is not None:
             end = expression_end(self.code, place[1])
-            ahead = re.compile(r"\s*\+\s*").match(self.code, place[1]) if self.flat else None
+            ahead = PLUS.match(self.code, place[1]) if self.flat else None
             at = indices or (((ahead.end(), end),) if ahead else (ZERO,) * self.flat)
             return Use(place, at, unit, True, root, pitch=pitch)
         handed = HANDED_ON.search(before)
@@ -278,7 +279,7 @@ class Finder:
             if len(others) == 1 and size:
                 seen = re.search(r"&\s*$", before[: cast.start()]) is None
                 return Use(place, others, size, seen, root)
-        ahead = re.compile(r"\s*\+\s*").match(self.code, place[1])
+        ahead = PLUS.match(self.code, place[1])
         end = expression_end(self.code, place[1])
         index = ((ahead.end(), end),) if ahead else ()
         if ahead and re.search(r"\*\s*\(\s*$", before):
@@ -293,16 +294,17 @@ class Finder:
             return Use(place, index or (ZERO,), unit, True, root)
         if RETURNED.search(before) and self.code[end] == ";" and not index:
             return Use(place, (ZERO,) if self._returned(place[0], one) else (), unit, True, root)
-        followed = self._followed(place, before, index[0] if index else (end, end), one)
+        where = index[0] if index else (end, end)
+        followed = self._followed(place, before, where, one)
         if followed is not None:
-            begins = any(first == (index[0] if index else (end, end))[0] for _, first in self.moving)
+            begins = any(first == where[0] for _, first in self.moving)
             return Use(place, (ZERO,) if begins or not index else index, unit, True, followed)
         handed_on = ahead and CAST_ADDRESS.search(before) and self.code[end] == ")"
         return Use(place, index if handed_on else (), unit, False, root)
 
     def _of_address(self, place: Span, one: _Name) -> Use:
         """A use of an address as a number: bytes, or elements times their size, are added to it."""
-        ahead = re.compile(r"\s*\+\s*").match(self.code, place[1])
+        ahead = PLUS.match(self.code, place[1])
         if ahead is None:
             return Use(place, (ZERO,), 1, False, one.root)
         start, end = ahead.end(), expression_end(self.code, place[1])
@@ -330,7 +332,7 @@ class Finder:
     def _moving_use(self, place: Span, before: str, one: _Name) -> Use:
         """A use of a pointer that moves, which an edit makes an index of what it began at."""
         indices = tuple(brackets_at(self.code, place[1]))
-        ahead = re.compile(r"\s*\+\s*").match(self.code, place[1])
+        ahead = PLUS.match(self.code, place[1])
         end = place[1]
         if len(indices) == 1:
             seen = re.search(r"&\s*$", before) is None
