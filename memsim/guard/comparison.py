@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -33,12 +34,84 @@ from memsim.launch import Natural
 ALIKE = 0.6
 
 
+# A row is worse if one of these counts is higher, or its excess over the ideal, whatever the others do.
+COSTS = ("instructions", "requests", "wavefronts", "conflicts", "ways", "sectors", "lines")
+# Kinds of differences, the most important first.
+ORDER = (WORSE, NEW, VANISHED, UNKNOWN, IMPROVED, CHANGED)
+
+
 @dataclass(frozen=True, slots=True)
-class SitePair:
+class Change:
+    """kind: one of those in `memsim.guard.outcome`. figures: the counts that differ. reason: in words."""
+
+    kind: str
+    figures: tuple[QuantityChange, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ComparedAccess:
     """One access before and now; `before` None: it is new, `now` None: it has vanished."""
 
     before: SiteCounts | None
     now: SiteCounts | None
+
+    @property
+    def sites(self) -> list[SiteCounts]:
+        """The access on the sides that have it, one or both."""
+        return [site for site in (self.before, self.now) if site is not None]
+
+    @property
+    def rank(self) -> int:
+        """The place of its change in `ORDER`; behind all of them if it is unchanged."""
+        return ORDER.index(self.change.kind) if self.change else len(ORDER)
+
+    @cached_property
+    def change(self) -> Change | None:
+        """None if it is unchanged, as far as is known."""
+        before, now = self.before, self.now
+        figures = tuple(self._differing_counts())
+        if before is None or now is None:
+            telling = [COST[site.space] for site in self.sites]
+            told = tuple(figure for figure in figures if figure.quantity in telling)
+            return Change(NEW if before is None else VANISHED, told)
+        reason = "; ".join(_edits(before, now))
+        if before.unresolved is not None and now.unresolved is not None:
+            said = f"{reason}; it could not be analyzed then and cannot now"
+            return Change(UNKNOWN, (), said) if reason else None
+        if now.unresolved is not None:
+            return Change(WORSE, figures, f"it can no longer be analyzed: {now.unresolved}")
+        if before.unresolved is not None:
+            return Change(IMPROVED, figures, f"it could not be analyzed: {before.unresolved}")
+        costs = [figure for figure in figures if figure.quantity in COSTS]
+        if any((figure.now or 0) > (figure.was or 0) for figure in costs):
+            return Change(WORSE, figures, reason)
+        was, is_now = excess(before), excess(now)
+        if was is not None and is_now is not None and is_now > was:  # fewer lanes or bytes use as much
+            return Change(WORSE, (*figures, QuantityChange("excess", was, is_now, was)), reason)
+        if costs:
+            return Change(IMPROVED, figures, reason)
+        return Change(CHANGED, figures, reason) if figures or reason else None
+
+    def _differing_counts(self) -> Iterator[QuantityChange]:
+        """The counts that differ, with the old one as the limit; all counts of an unmatched access."""
+        for name, field in COUNTS.items():
+            was, now = (
+                None if site is None or getattr(site, field) is None else Fraction(getattr(site, field))
+                for site in (self.before, self.now)
+            )
+            if was != now:
+                yield QuantityChange(name, was, now, was)
+
+
+def _edits(before: SiteCounts, now: SiteCounts) -> Iterator[str]:
+    """What changed about the access itself."""
+    if before.width != now.width:
+        yield f"it was {before.width} B per lane and is now {now.width} B"
+    if before.array != now.array:
+        yield f"its array was {before.array or 'unknown'}"
+    if before.statement != now.statement and not _is_part(before, now):
+        yield f"its code was: {before.source or 'unknown'}"
 
 
 # From the strictest criterion to the loosest.
@@ -49,7 +122,7 @@ KEYS: tuple[Callable[[SiteCounts], Hashable], ...] = (
 )
 
 
-def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[SitePair]:
+def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[ComparedAccess]:
     """Pairs in the order of `now`, followed by vanished rows in the order of `before`.
 
     Rows of one side that together are one of the other are one row.
@@ -71,8 +144,8 @@ def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[SiteP
         old, new = _left(old, partner.values()), _left(new, partner)
     partner |= _closest(before, now, list(_at_one_place(before, now, partner, old, new)), 0)
     old = _left(old, partner.values())
-    pairs = [SitePair(before[partner[j]] if j in partner else None, now[j]) for j in range(len(now))]
-    return pairs + [SitePair(before[i], None) for i in old]
+    pairs = [ComparedAccess(before[partner[j]] if j in partner else None, now[j]) for j in range(len(now))]
+    return pairs + [ComparedAccess(before[i], None) for i in old]
 
 
 def _left(indexes: list[int], taken: Iterable[int]) -> list[int]:
@@ -85,9 +158,12 @@ def _same_kind(before: SiteCounts, now: SiteCounts) -> bool:
 
 
 def _same_code(before: SiteCounts, now: SiteCounts) -> bool:
-    return _same_array(before, now) and (
-        is_within(before.statement, now.statement) or is_within(now.statement, before.statement)
-    )
+    return _same_array(before, now) and _is_part(before, now)
+
+
+def _is_part(one: SiteCounts, other: SiteCounts) -> bool:
+    """Whether the code of one of them is within the other's."""
+    return is_within(one.statement, other.statement) or is_within(other.statement, one.statement)
 
 
 def _same_array(before: SiteCounts, now: SiteCounts) -> bool:
@@ -125,74 +201,6 @@ def _at_one_place(
         yield from ((j, i) for i in old if first < i < last and _same_array(before[i], now[j]))
 
 
-# A row is worse if one of these counts is higher, or its excess over the ideal, whatever the others do.
-COSTS = ("instructions", "requests", "wavefronts", "conflicts", "ways", "sectors", "lines")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """kind: one of those in `memsim.guard.outcome`. figures: the counts that differ. reason: in words."""
-
-    kind: str
-    figures: tuple[QuantityChange, ...]
-    reason: str = ""
-
-
-def change_of(pair: SitePair) -> Change | None:
-    """The change of the access; None if it is unchanged, as far as is known."""
-    before, now = pair.before, pair.now
-    figures, reason = tuple(differing_counts(pair)), "; ".join(_edits(pair))
-    if before is None or now is None:
-        telling = [COST[site.space] for site in (before, now) if site is not None]
-        told = tuple(figure for figure in figures if figure.quantity in telling)
-        return Change(NEW if before is None else VANISHED, told)
-    if before.unresolved is not None and now.unresolved is not None:
-        said = f"{reason}; it could not be analyzed then and cannot now"
-        return Change(UNKNOWN, (), said) if reason else None
-    if now.unresolved is not None:
-        return Change(WORSE, figures, f"it can no longer be analyzed: {now.unresolved}")
-    if before.unresolved is not None:
-        return Change(IMPROVED, figures, f"it could not be analyzed: {before.unresolved}")
-    costs = [figure for figure in figures if figure.quantity in COSTS]
-    if any((figure.now or 0) > (figure.was or 0) for figure in costs):
-        return Change(WORSE, figures, reason)
-    was, is_now = excess(before), excess(now)
-    if was is not None and is_now is not None and is_now > was:  # fewer lanes or bytes use as much
-        return Change(WORSE, (*figures, QuantityChange("excess", was, is_now, was)), reason)
-    if costs:
-        return Change(IMPROVED, figures, reason)
-    return Change(CHANGED, figures, reason) if figures or reason else None
-
-
-def differing_counts(pair: SitePair) -> Iterator[QuantityChange]:
-    """The counts that differ, with the old one as the limit; all counts of an unmatched access."""
-    for name, field in COUNTS.items():
-        was, now = (
-            None if site is None or getattr(site, field) is None else Fraction(getattr(site, field))
-            for site in (pair.before, pair.now)
-        )
-        if was != now:
-            yield QuantityChange(name, was, now, was)
-
-
-def _edits(pair: SitePair) -> Iterator[str]:
-    """What changed about the access itself."""
-    before, now = pair.before, pair.now
-    if before is None or now is None:
-        return
-    if before.width != now.width:
-        yield f"it was {before.width} B per lane and is now {now.width} B"
-    if before.array != now.array:
-        yield f"its array was {before.array or 'unknown'}"
-    parts = is_within(before.statement, now.statement) or is_within(now.statement, before.statement)
-    if before.statement != now.statement and not parts:
-        yield f"its code was: {before.source or 'unknown'}"
-
-
-# Kinds of differences, the most important first.
-ORDER = (WORSE, NEW, VANISHED, UNKNOWN, IMPROVED, CHANGED)
-
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a comparison: a kernel's rows and its totals by ncu metric. launch: in a line. time: if it
@@ -204,14 +212,6 @@ class Side:
     totals: Mapping[str, int | None]
     launch: str
     time: EstimatedTime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedAccess:
-    """One access on both sides; change None: equal counts."""
-
-    pair: SitePair
-    change: Change | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ class Comparison:
     @property
     def first(self) -> int:
         """The place in `ORDER` of its most important difference."""
-        return min((ORDER.index(line.change.kind) for line in self.lines if line.change), default=len(ORDER))
+        return min((line.rank for line in self.lines), default=len(ORDER))
 
     @property
     def verdict(self) -> str:
@@ -301,8 +301,7 @@ def compare_all(a: Mapping[str, Side], b: Mapping[str, Side], failed: Iterable[s
 
 def compare(a: Side, b: Side) -> Comparison:
     """`a` is before, `b` is now."""
-    lines = [ComparedAccess(pair, change_of(pair)) for pair in align(a.sites, b.sites)]
-    lines.sort(key=lambda line: ORDER.index(line.change.kind) if line.change else len(ORDER))
+    lines = sorted(align(a.sites, b.sites), key=lambda line: line.rank)
     totals = [
         Total(metric, a.totals.get(metric), b.totals.get(metric)) for metric in {**a.totals, **b.totals}
     ]

@@ -11,7 +11,7 @@ from memsim.analysis import Analysis, Range, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.baseline import WRITE_IT, Entry, launch_of, read_of
 from memsim.guard.budget import BASELINE, TIME, WHOLE, Budget, check_certain, cycles_of, figure_name
-from memsim.guard.comparison import SitePair, align, change_of
+from memsim.guard.comparison import ComparedAccess, align
 from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Finding, QuantityChange
 from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector
@@ -86,7 +86,7 @@ class GuardedKernel:
         return self.program or self.name
 
     @cached_property
-    def pairs(self) -> list[SitePair]:
+    def pairs(self) -> list[ComparedAccess]:
         """Its rows by statement matched with those of the baseline."""
         return align(self.entry.sites if self.entry else (), rows_by_statement(self.analysis))
 
@@ -226,13 +226,13 @@ class _Check:
 
     # --- every count of the baseline
 
-    def against_baseline(self, pair: SitePair) -> Finding | None:
+    def against_baseline(self, pair: ComparedAccess) -> Finding | None:
         """Every count of one access. One that is accepted may be unresolved if it is in the baseline, too."""
         now, subject = pair.now, self.subject
         if now is not None and now.unresolved is not None and self.is_meant(now):
             return self.unresolved(now)
-        change, site = change_of(pair), now or pair.before
-        if change is None or site is None:
+        change, site = pair.change, pair.sites[-1]
+        if change is None:
             return None
         reason = ALONE.get(change.kind, change.reason)
         before, read = subject.entry and subject.entry.read, read_of(subject.analysis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, TextIO
 
@@ -34,16 +34,16 @@ def launches_of(pair: Comparison) -> Iterator[str]:
 
 def names_of(pair: Comparison) -> dict[str, str]:
     """What each file of both sides is called."""
-    return file_names(site.file for line in pair.lines for site in _sites(line))
+    return file_names(site.file for line in pair.lines for site in line.sites)
 
 
 def rows_of(line: ComparedAccess, names: Mapping[str, str]) -> Iterator[list[str]]:
     """A row for each count that differs; one for an access that is equal. names: those of the files."""
-    site = line.pair.now or line.pair.before
-    if site is None:
-        return
+    site = line.sites[-1]
     kind = line.change.kind if line.change else SAME
-    head = [kind, _where(line, names), _code(line), access(site), site.array]
+    places = (f"{names[one.file]}:{one.line}" if one.file else "?" for one in line.sites)
+    code = (one.statement for one in line.sites)
+    head = [kind, _before_and_now(places), _before_and_now(code), access(site), site.array]
     figures = line.change.figures if line.change else ()
     for figure in figures:
         yield [*head, figure.quantity, amount(figure.was), amount(figure.now), _difference(figure)]
@@ -74,41 +74,26 @@ def _counts(figure: QuantityChange) -> str:
     return f"{figure.quantity} {' -> '.join(sides)}" + (f" ({difference})" if difference else "")
 
 
-def _sites(line: ComparedAccess) -> list[SiteCounts]:
-    """The access on the sides that have it."""
-    return [site for site in (line.pair.before, line.pair.now) if site is not None]
-
-
-def _where(line: ComparedAccess, names: Mapping[str, str]) -> str:
-    """`a.cu:12 -> a.cu:14`, or the one place there is."""
-    places = [f"{names[site.file]}:{site.line}" if site.file else "?" for site in _sites(line)]
-    return " -> ".join(dict.fromkeys(places))
+def _before_and_now(texts: Iterable[str]) -> str:
+    """`12 -> 14`, or the one text that there is of both sides."""
+    return " -> ".join(dict.fromkeys(texts))
 
 
 def files_of(pair: Comparison) -> str | None:
     """The one file of each side; None where lines of several files are compared."""
     names = names_of(pair)
     sides = [
-        {names[site.file] for line in pair.lines if (site := getattr(line.pair, side)) is not None}
+        {names[site.file] for line in pair.lines if (site := getattr(line, side)) is not None}
         for side in ("before", "now")
     ]
     if any(len(side) > 1 for side in sides):
         return None
-    return " -> ".join(dict.fromkeys(name for side in sides for name in side))
+    return _before_and_now(name for side in sides for name in side)
 
 
 def lines_of(line: ComparedAccess) -> str:
     """`12 -> 14`."""
-    return " -> ".join(dict.fromkeys(str(site.line) for site in _sites(line)))
-
-
-def code_now(line: ComparedAccess) -> str:
-    site = line.pair.now or line.pair.before
-    return site.source if site is not None else ""
-
-
-def _code(line: ComparedAccess) -> str:
-    return " -> ".join(dict.fromkeys(site.statement for site in _sites(line)))
+    return _before_and_now(str(site.line) for site in line.sites)
 
 
 def _unchanged(site: SiteCounts) -> list[str]:
@@ -178,7 +163,6 @@ def _write_pair(pair: Comparison, screen: Screen) -> None:
         screen.say(launch)
     screen.say()
     files = files_of(pair)
-    where = Column("where" if files is None else "line")
     if files is not None:
         screen.say(f"Files: {files}")
         screen.say()
@@ -186,9 +170,10 @@ def _write_pair(pair: Comparison, screen: Screen) -> None:
     for line in pair.lines:
         style = STYLES.get(line.change.kind, "") if line.change else "dim"
         for number, (change, place, _, *rest) in enumerate(rows_of(line, names)):
-            named = ("", "") if number else (place if files is None else lines_of(line), code_now(line))
+            where = place if files is None else lines_of(line)
+            named = ("", "") if number else (where, line.sites[-1].source)
             rows.append(Row((change, *named, *rest), style))
-    screen.table((COLUMNS[0], where, *COLUMNS[2:]), rows)
+    screen.table((COLUMNS[0], Column("where" if files is None else "line"), *COLUMNS[2:]), rows)
     screen.say()
     metric, *values, difference = TOTALS
     numbers = (*(Column(name, right=True) for name in values), Column(difference, right=True, keep=1))
@@ -298,7 +283,7 @@ def _line_part(line: ComparedAccess) -> LinePart:
     return LinePart(
         change=change.kind if change else None,
         reason=change.reason if change else "",
-        a=line.pair.before,
-        b=line.pair.now,
+        a=line.before,
+        b=line.now,
         differences=tuple(QuantityPart(quantity=one.quantity, a=one.was, b=one.now) for one in figures),
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.analysis import SiteCounts
-from memsim.guard.comparison import ORDER, Side, align, change_of, compare, compare_all
+from memsim.guard.comparison import ORDER, Side, align, compare, compare_all
 from tests.guard.test_select import SITE
 
 
@@ -22,7 +22,7 @@ A, B, C = row("s[i] = a;", 1), row("s[j] = b;", 2), row("completely = different(
 
 
 def kinds(before: list[SiteCounts], now: list[SiteCounts]) -> list[str]:
-    changes = [change_of(pair) for pair in align(before, now)]
+    changes = [pair.change for pair in align(before, now)]
     return [change.kind if change else "=" for change in changes]
 
 
@@ -77,7 +77,7 @@ def test_an_array_that_was_renamed_is_the_same_access() -> None:
 
 def test_an_access_that_stands_alone_has_one_count() -> None:
     for pair in align([A, C], [A, row("z = 1;", 9, op="load")]):
-        change = change_of(pair)
+        change = pair.change
         assert change is None or [figure.quantity for figure in change.figures] == ["wavefronts"]
 
 
@@ -90,11 +90,11 @@ def test_the_most_alike_lines_belong_together() -> None:
 def test_another_width_or_array_in_the_same_code_is_a_change() -> None:
     wide = row("*p = v;", width=16, wavefronts=4, requests=1)
     narrow = row("*p = v;", width=4, wavefronts=4, requests=4)
-    (change,) = [change_of(pair) for pair in align([wide], [narrow])]
+    (change,) = [pair.change for pair in align([wide], [narrow])]
     assert change is not None
     assert change.kind == "worse"  # four requests where there was one
     assert change.reason == "it was 16 B per lane and is now 4 B"
-    (change,) = [change_of(pair) for pair in align([row("*p = v;")], [row("*p = v;", array="s_b")])]
+    (change,) = [pair.change for pair in align([row("*p = v;")], [row("*p = v;", array="s_b")])]
     assert change is not None
     assert (change.kind, change.reason) == ("changed", "its array was s_a")
 
