@@ -12,7 +12,7 @@ from memsim.document import JsonObject
 from memsim.errors import MemsimError
 
 #: Options that write files, or read what is no kernel: tools have none of them.
-REFUSED = tuple("--save --apply -o --output --patch --branch --config -j --jobs --plot".split())
+REFUSED = tuple("--save --apply -o --output --patch --branch --config -j --jobs --plot --trace".split())
 #: A verb prints to the one standard output: one verb at a time.
 _one = Lock()
 
@@ -20,10 +20,13 @@ _one = Lock()
 def ask(verb: str, *named: str, options: str = "") -> JsonObject:
     """What a verb answers: `exit_code`, its JSON (`document`), remarks or an `error`."""
     try:
-        words = _words(options)
-    except MemsimError as error:
-        return {"exit_code": error.exit_code, "error": str(error)}
-    return ask_to_write(verb, *named, *words, "--json")
+        words = [*named, *shlex.split(options)]
+    except ValueError as error:
+        return _refused(f"options: {error}")
+    for word in words:
+        if word.startswith(REFUSED):
+            return _refused(f"{word} is not an option of a tool: tools write no files")
+    return ask_to_write(verb, *words, "--json")
 
 
 def ask_to_write(verb: str, *arguments: str) -> JsonObject:
@@ -41,13 +44,6 @@ def ask_to_write(verb: str, *arguments: str) -> JsonObject:
     return found
 
 
-def _words(options: str) -> list[str]:
-
-    try:
-        words = shlex.split(options)
-    except ValueError as error:
-        raise MemsimError(f"options: {error}") from None
-    for word in words:
-        if word.startswith(REFUSED):
-            raise MemsimError(f"{word} is not an option of a tool: tools write no files")
-    return words
+def _refused(why: str) -> JsonObject:
+    error = MemsimError(why)
+    return {"exit_code": error.exit_code, "error": str(error)}

@@ -124,6 +124,15 @@ def test_options_that_write_files_are_refused(file: str, tmp_path: Path, options
     assert [path.name for path in tmp_path.iterdir()] == ["turn.cu"]
 
 
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [("turn.cu", f"{OPTIONS} --trace t.json"), ("--trace=t.json", f"turn.cu {OPTIONS}")],
+)
+def test_no_tool_writes_the_trace_of_an_estimate(target: str, options: str) -> None:
+    found = serve.time(target, options)
+    assert found["exit_code"] == 2 and "is not an option of a tool" in found["error"]
+
+
 def test_an_unknown_target_says_what_there_is() -> None:
     found = serve.analyze("kernel_v44")
     assert found["exit_code"] == 2 and "kernel_v4" in found["error"]
