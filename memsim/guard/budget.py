@@ -123,11 +123,9 @@ class Budget:
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether it requires a baseline."""
         return (self.quantity is None and self.figure is None) or self.reference == BASELINE
 
     def holds(self, value: Fraction, limit: Fraction) -> bool:
-        """Whether `value` is within `limit`."""
         return RELATIONS[self.relation](value, limit)
 
 
@@ -167,6 +165,12 @@ def _check_it_can_fail(reason: str | None, text: str, column: int) -> None:
         raise MemsimError(said, column=column, source=text, hint="it guards nothing")
 
 
+def _number(scanner: Scanner) -> Fraction | None:
+    """The number that follows, None if none does."""
+    text = scanner.take(NUMBER)
+    return None if text is None else Fraction(text.replace("_", ""))  # which Python 3.10 does not accept
+
+
 def _relation(scanner: Scanner) -> str:
     relation = scanner.take(r"<=|==|>=|<|>")
     if relation is None:
@@ -179,8 +183,8 @@ def _of_time(scanner: Scanner, text: str) -> Budget:
     relation = _relation(scanner)
     if relation not in ("<=", "<"):
         scanner.fail_last(f"an estimate has no {relation}", hint="time <= 1.05 * baseline")
-    number = scanner.take(NUMBER)
-    limit = Fraction(1) if number is None else Fraction(number.replace("_", ""))
+    number = _number(scanner)
+    limit = Fraction(1) if number is None else number
     times = number is None or scanner.take(r"\*") is not None
     if times:
         scanner.expect(rf"{BASELINE}\b", "baseline, or a number of cycles")
@@ -192,10 +196,10 @@ def _of_cycles(scanner: Scanner, text: str, figure: str) -> Budget:
     """A budget of the launch as a whole."""
     relation = _relation(scanner)
     column = scanner.start + 1
-    number = scanner.take(NUMBER)
+    number = _number(scanner)
     limit, percent, reference, other = Fraction(0), False, None, None
     if number is not None:
-        limit, percent = Fraction(number.replace("_", "")), scanner.take("%") is not None
+        limit, percent = number, scanner.take("%") is not None
     elif scanner.take(rf"{BASELINE}\b"):
         reference = BASELINE
     else:
@@ -238,8 +242,8 @@ def _why_it_cannot_fail(budget: Budget, quantity: Quantity) -> str | None:
 
 
 def _limit(scanner: Scanner, text: str, selector: Selector, quantity: Quantity, relation: str) -> Budget:
-    number = scanner.take(NUMBER)
-    if number is None:
+    limit = _number(scanner)
+    if limit is None:
         compared = _compared(scanner, quantity)
         if compared is not None:
             return Budget(text, selector, quantity, relation, Fraction(1), compared=compared)
@@ -252,7 +256,6 @@ def _limit(scanner: Scanner, text: str, selector: Selector, quantity: Quantity, 
             have = ", ".join(name for name, other in QUANTITIES.items() if other.ideal)
             scanner.fail_last(f"{quantity.name} has no ideal", hint=f"these have one: {have}")
         return Budget(text, selector, quantity, relation, reference=word)
-    limit = Fraction(number.replace("_", ""))  # Fraction of Python 3.10 does not accept underscores
     if scanner.take("%") is None:
         return Budget(text, selector, quantity, relation, limit)
     if scanner.take(r"of\b"):

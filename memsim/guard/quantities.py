@@ -50,16 +50,30 @@ def field(name: str, per_request: bool = False) -> Value:
     return value
 
 
+WAVEFRONTS, IDEAL_WAVEFRONTS = field("wavefronts"), field("ideal_wavefronts")
+SECTORS, IDEAL_SECTORS = field("sectors"), field("ideal_sectors")
+
+
 def _actual(site: SiteCounts) -> Fraction | None:
     """Wavefronts of a shared access, sectors of others."""
-    return field("wavefronts" if site.space == "shared" else "sectors")(site)
+    return WAVEFRONTS(site) if site.space == "shared" else SECTORS(site)
 
 
 def excess(site: SiteCounts) -> Fraction | None:
     """Wavefronts or sectors above the ideal; None if not known, or if there is no ideal."""
     actual = _actual(site)
-    ideal = field("ideal_wavefronts" if site.space == "shared" else "ideal_sectors")(site)
+    ideal = IDEAL_WAVEFRONTS(site) if site.space == "shared" else IDEAL_SECTORS(site)
     return None if actual is None or ideal is None else actual - ideal
+
+
+def _average(
+    name: str, what: str, spaces: tuple[str, ...], ideal: str | None = None, most: int | None = None
+) -> Quantity:
+    """A count over the requests; name, ideal: fields of a row."""
+    meaning = f"{what} per request, on average"
+    best = None if ideal is None else field(ideal, per_request=True)
+    average = field(name, per_request=True)
+    return Quantity(f"{name}_per_request", meaning, spaces, average, adds_up=False, ideal=best, most=most)
 
 
 # `most` is WARP where a request is of a warp: each lane touches at most one bank, one sector and one line.
@@ -73,43 +87,13 @@ _TABLE = (
         least=1,
         most=WARP,
     ),
-    Quantity("wavefronts", "shared wavefronts", SHARED, field("wavefronts"), ideal=field("ideal_wavefronts")),
-    Quantity(
-        "conflicts",
-        "wavefronts that bank conflicts add",
-        SHARED,
-        field("conflicts"),
-        whole=field("wavefronts"),
-    ),
-    Quantity(
-        "wavefronts_per_request",
-        "shared wavefronts per request, on average",
-        SHARED,
-        field("wavefronts", per_request=True),
-        adds_up=False,
-        ideal=field("ideal_wavefronts", per_request=True),
-    ),
-    Quantity(
-        "sectors", "32-byte sectors of global memory", GLOBAL, field("sectors"), ideal=field("ideal_sectors")
-    ),
-    Quantity(
-        "sectors_per_request",
-        "32-byte sectors per request, on average",
-        GLOBAL,
-        field("sectors", per_request=True),
-        adds_up=False,
-        ideal=field("ideal_sectors", per_request=True),
-        most=WARP,
-    ),
+    Quantity("wavefronts", "shared wavefronts", SHARED, WAVEFRONTS, ideal=IDEAL_WAVEFRONTS),
+    Quantity("conflicts", "wavefronts that bank conflicts add", SHARED, field("conflicts"), whole=WAVEFRONTS),
+    _average("wavefronts", "shared wavefronts", SHARED, "ideal_wavefronts"),
+    Quantity("sectors", "32-byte sectors of global memory", GLOBAL, SECTORS, ideal=IDEAL_SECTORS),
+    _average("sectors", "32-byte sectors", GLOBAL, "ideal_sectors", most=WARP),
     Quantity("lines", "128-byte lines of global memory", GLOBAL, field("lines")),
-    Quantity(
-        "lines_per_request",
-        "128-byte lines per request, on average",
-        GLOBAL,
-        field("lines", per_request=True),
-        adds_up=False,
-        most=WARP,
-    ),
+    _average("lines", "128-byte lines", GLOBAL, most=WARP),
     Quantity(
         "excess",
         "the excess over the ideal: wavefronts of shared memory, sectors of global and of local memory",
@@ -122,8 +106,8 @@ _TABLE = (
         "local_sectors",
         "32-byte sectors of local memory: register spills, arrays of a thread; also if there are none",
         LOCAL,
-        field("sectors"),
-        ideal=field("ideal_sectors"),
+        SECTORS,
+        ideal=IDEAL_SECTORS,
         absent=True,
     ),
     Quantity("requests", "warp instructions with an active lane", ALL, field("requests"), least=1),
