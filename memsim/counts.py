@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Annotated, Any
 
 from memsim.document import one_of
@@ -21,6 +22,16 @@ COST = {
     **dict.fromkeys(("global", "local", "texture"), "sectors"),
     "shared": "wavefronts",
     "constant": "requests",
+}
+
+
+#: What is counted of an access, by its space: fields of `SiteCounts`, the telling ones first.
+FIELDS = {
+    "shared": ("wavefronts", "ideal_wavefronts", "conflicts", "max_ways", "requests", "instructions"),
+    "global": ("sectors", "ideal_sectors", "lines", "requests", "instructions"),
+    "local": ("sectors", "ideal_sectors", "requests", "instructions"),
+    "constant": ("requests", "instructions"),
+    "texture": ("sectors", "ideal_sectors", "lines", "requests", "instructions"),
 }
 
 
@@ -194,6 +205,15 @@ class InstructionCounts:
     address: int
     text: str
     counts: SiteCounts
+
+
+def sums_of_counts(rows: Sequence[SiteCounts]) -> dict[str, int | None]:
+    """What is known of each count of rows added up, of ways the most; None where nothing is."""
+    found: dict[str, int | None] = {}
+    for name in dict.fromkeys(chain(*FIELDS.values())):
+        known = [count for row in rows if (count := getattr(row, name)) is not None]
+        found[name] = (max if name == "max_ways" else sum)(known) if known else None
+    return found
 
 
 def count_or_zero(count: int | None) -> int:

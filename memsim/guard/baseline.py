@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.analysis.analysis import AnalyzedLaunch
+from memsim.counts import FIELDS
 from memsim.errors import MemsimError, short_repr
 from memsim.files import parse_toml
 from memsim.guard.statement_rows import rows_by_statement
@@ -97,7 +98,6 @@ class BaselineDocument(msgspec.Struct):
 
 
 def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
-    """The entry for an analysis."""
     origin = analysis.trace.origin
     files = dict(origin.files) if origin is not None and not origin.doubt else {}
     bound = analysis.bound
@@ -215,16 +215,7 @@ def _site(row: BaselineRow) -> SiteCounts:
         unresolved=row.unresolved,
         **{name: getattr(row, name) for name in COUNTS.values()},
     )
-    if site.unresolved is None and not _complete(site):
+    needed = FIELDS["global" if site.operation.remote else site.space]
+    if site.unresolved is None and any(getattr(site, name) is None for name in needed):
         raise ValueError(f"counts of {short_repr(site.source)} are missing")
     return site
-
-
-def _complete(site: SiteCounts) -> bool:
-    """Whether every count of the space is present."""
-    needed: Iterable[str] = ("requests", "sectors", "lines", "ideal_sectors")
-    if site.space == "shared" and not site.operation.remote:
-        needed = ("requests", "wavefronts", "conflicts", "max_ways", "ideal_wavefronts")
-    elif site.space not in ("global", "texture"):
-        needed = ("requests", "sectors", "ideal_sectors") if site.space == "local" else ("requests",)
-    return all(getattr(site, field) is not None for field in needed)

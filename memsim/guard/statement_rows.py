@@ -14,11 +14,11 @@ from pathlib import PurePath
 from typing import Any
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.counts import Range, sums_of_counts, total
 from memsim.source.statements import SourceStatement, statement_at
 
 _COMMENT = re.compile(r"//.*|/\*.*?(?:\*/|$)")
 _OTHER_LANGUAGES = (".py",)
-_SUMS = tuple("requests wavefronts conflicts ideal_wavefronts sectors ideal_sectors lines".split())
 
 
 def rows_by_statement(analysis: Analysis) -> tuple[SiteCounts, ...]:
@@ -59,10 +59,12 @@ def combine_rows(rows: Sequence[SiteCounts]) -> SiteCounts:
     if len(rows) == 1:
         return worst
     unresolved = next((row.unresolved for row in rows if row.unresolved is not None), None)
-    ways = [row.max_ways for row in rows if row.max_ways is not None and unresolved is None]
-    counts: dict[str, Any] = {"instructions": sum(row.instructions for row in rows)}
-    counts |= {name: None if unresolved else _sum(getattr(row, name) for row in rows) for name in _SUMS}
-    return replace(worst, unresolved=unresolved, max_ways=max(ways, default=None), **counts)
+    counts: dict[str, Any] = sums_of_counts(rows)
+    if unresolved is not None:
+        counts = {**dict.fromkeys(counts), "instructions": counts["instructions"]}
+    limits = {name: total(row.count(name) for row in rows) for row in rows for name in row.ranges}
+    ranges = {name: count for name, count in limits.items() if isinstance(count, Range)}
+    return replace(worst, unresolved=unresolved, ranges=ranges, **counts)
 
 
 @lru_cache(maxsize=4096)
@@ -113,9 +115,3 @@ def _grouped(numbers: Iterable[int], key: Callable[[int], Hashable]) -> Iterable
     for number in numbers:
         groups.setdefault(key(number), []).append(number)
     return groups.values()
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    """None if it does not apply."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None

@@ -16,11 +16,12 @@ from time import monotonic
 from typing import Any, BinaryIO
 
 from memsim.analysis import Analysis
+from memsim.counts import sums_of_counts
 from memsim.errors import MemsimError
 from memsim.files import file_exists, open_replacement
 
-#: Labels whose values change the amount of work.
-WORK = ("size", "grid", "blocks", "arg ")
+#: Labels whose values change the amount of work, as those of arguments do (`arg 1`).
+WORK = ("size", "grid", "blocks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,6 @@ class Counts:
 
 NAMES = tuple(field.name for field in fields(Counts))
 COUNTS = NAMES[:-1]
-OF_ACCESSES = COUNTS[:-2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,13 @@ class VariantResult:
 
 
 def counts_of(analysis: Analysis) -> Counts:
-    """The counts of an analysis."""
     trace, sites = analysis.trace, analysis.sites
     lost = [site.unresolved for site in sites if site.unresolved is not None]
     needed = max(trace.launch.shared_bytes, trace.shared_end)
     if lost:
         return Counts(shared_bytes=needed, error=f"not all could be analyzed: {lost[0]}")
     elapsed = None if analysis.estimate is None else analysis.estimate.elapsed
-    summed: dict[str, Any] = {}  # over what has a count; of ways the most
-    for name in OF_ACCESSES:
-        known = [count for site in sites if (count := getattr(site, name)) is not None]
-        summed[name] = (max if name == "max_ways" else sum)(known) if known else None
+    summed: dict[str, Any] = {name: n for name, n in sums_of_counts(sites).items() if name in COUNTS}
     return Counts(**summed, shared_bytes=needed, elapsed=elapsed)
 
 
@@ -95,7 +91,9 @@ def groups(results: Sequence[VariantResult]) -> list[list[int]]:
     """Results of the same work (size, grid, arguments), which are comparable."""
     found: dict[tuple[str, ...], list[int]] = {}
     for i, result in enumerate(results):
-        key = tuple(value for label, value in result.values.items() if label.startswith(WORK))
+        key = tuple(
+            value for label, value in result.values.items() if label in WORK or label.startswith("arg ")
+        )
         found.setdefault(key, []).append(i)
     return list(found.values())
 
@@ -129,7 +127,6 @@ class Kept(ABC):
 
     @property
     def header(self) -> list[str]:
-        """The names of all columns."""
         return [*self.labels, *NAMES, KEY]
 
     def read(self) -> list[VariantResult]:
@@ -153,31 +150,19 @@ class Kept(ABC):
         return [self._result(row) for row in rows]
 
     def write(self, results: Iterable[VariantResult]) -> None:
-        """Rewrite the file atomically.
-
-        Raises:
-            MemsimError: it cannot be written.
-        """
+        """Rewrite the file atomically."""
         self.results = list(results)
         with open_replacement(self.path, "the results") as file:
             self._write(file)
 
     def add(self, result: VariantResult) -> None:
-        """Add a result; the file is rewritten if that was not done for a while.
-
-        Raises:
-            MemsimError: it cannot be written.
-        """
+        """Add a result; the file is rewritten if that was not done for a while."""
         self.results.append(result)
         if monotonic() - self.saved > SAVE_EVERY:
             self.close()
 
     def close(self) -> None:
-        """Make sure that all results are written.
-
-        Raises:
-            MemsimError: they cannot be.
-        """
+        """Make sure that all results are written."""
         self.write(self.results)
         self.saved = monotonic()
 
@@ -207,11 +192,7 @@ class CsvFile(Kept):
     """Text, one line per result."""
 
     def add(self, result: VariantResult) -> None:
-        """Append the result as a line.
-
-        Raises:
-            MemsimError: it cannot be written.
-        """
+        """Append the result as a line."""
         try:
             with self.path.open("a", encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerow(self._row(result))

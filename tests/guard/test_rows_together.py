@@ -74,6 +74,8 @@ def test_rows_of_one_statement_are_added() -> None:
     assert two.sectors is None  # of global memory alone
     assert combine_rows(rows[2:]).sectors == rows[2].sectors == 28
     assert two.max_ways == 2
+    limited = replace(rows[0], ranges={"conflicts": Range("what hits the L1 cache", 1, 5)})
+    assert combine_rows([limited, limited]).ranges == {"conflicts": Range("what hits the L1 cache", 2, 10)}
     lost = combine_rows([rows[0], replace(rows[1], unresolved="it depends on a call")])
     assert (lost.unresolved, lost.wavefronts, lost.max_ways) == ("it depends on a call", None, None)
     assert lost.instructions == two.instructions

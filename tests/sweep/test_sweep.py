@@ -198,6 +198,14 @@ def test_the_frontier() -> None:
     assert frontier(both) == [0, 2, 1]
 
 
+def test_a_macro_that_is_named_like_an_option_changes_no_work() -> None:
+    def results(label: str) -> list[VariantResult]:
+        return [VariantResult({label: str(n)}, Counts(wavefronts=1, shared_bytes=n), "") for n in (1, 2)]
+
+    assert groups(results("gridpad")) == groups(results("argument")) == [[0, 1]]
+    assert groups(results("grid")) == groups(results("arg 1")) == [[0], [1]]
+
+
 def test_variants_that_cost_as_little_as_the_best_are_marked_alike() -> None:
     def result(name: str, wavefronts: int, needed: int) -> VariantResult:
         return VariantResult({"layout": name}, Counts(wavefronts=wavefronts, shared_bytes=needed), "")

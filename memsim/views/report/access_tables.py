@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.counts import COST
+from memsim.counts import COST, FIELDS
 from memsim.guard.comparison import compare, side_of
 from memsim.views.analyze.costs import NAMES, cost, cost_ratio, heading_of_space, waste_of
 from memsim.views.compare_text import changed_rows
@@ -30,13 +30,6 @@ WORDS = {
 }
 #: Counts that a narrow page leaves out.
 LESS = ("ideal_wavefronts", "max_ways", "ideal_sectors", "lines", "requests", "instructions")
-FIELDS = {
-    "shared": ("wavefronts", "ideal_wavefronts", "conflicts", "max_ways", "requests", "instructions"),
-    "global": ("sectors", "ideal_sectors", "lines", "requests", "instructions"),
-    "local": ("sectors", "ideal_sectors", "requests", "instructions"),
-    "constant": ("requests", "instructions"),
-    "texture": ("sectors", "ideal_sectors", "lines", "requests", "instructions"),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ from html.parser import HTMLParser
 import pytest
 
 from memsim.analysis import Analysis, analyze_trace
+from memsim.counts import FIELDS
 from memsim.errors import MemsimError
 from memsim.pictures.array_layouts import layouts
 from memsim.pictures.bank_use import bank_use
 from memsim.pictures.data_flow import flow
 from memsim.views.analyze.costs import worst_site
 from memsim.views.report import Recorded, fragment, report_page
-from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
+from memsim.views.report.access_tables import WORDS, access_tables
 from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS, heatmap_page, request_page
 from memsim.views.report.source_view import LINES_AROUND, LONG, files, listing_view
 from tests.pictures.test_local_request import ARRAY, SPILL, TABLE
