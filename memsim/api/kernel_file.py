@@ -61,7 +61,6 @@ class KernelFile:
 
     @property
     def as_file(self) -> KernelFile:
-        """Itself."""
         return self
 
     @property
@@ -77,26 +76,29 @@ class KernelFile:
             FileNotFoundError: there is no such file.
         """
         from memsim.compile.cuda_source import read_launching_text
-        from memsim.compile.options import absolute_paths
 
-        return read_launching_text(self.folder / self.file, absolute_paths(self.options, self.folder))
+        return read_launching_text(self.folder / self.file, self._absolute_options)
 
     def included_texts(self, text: str) -> list[str]:
         """Those of the files that `text`, which the file holds, includes directly or indirectly."""
         from memsim.compile.included_files import included_files
+
+        beside = (self.folder / self.file).parent
+        return list(included_files(text, beside, self._absolute_options).values())
+
+    @property
+    def _absolute_options(self) -> tuple[str, ...]:
         from memsim.compile.options import absolute_paths
 
-        options = absolute_paths(self.options, self.folder)
-        return list(included_files(text, (self.folder / self.file).parent, options).values())
+        return tuple(absolute_paths(self.options, self.folder))
 
     def _module(self, arch: Arch, instances: tuple[str, ...] = ()) -> Module:
         from memsim.compile.compile_cache import what_is_read
-        from memsim.compile.options import absolute_paths
 
         path = self.folder / self.file
         if not file_exists(path):
             raise MemsimError("there is no such file", file=self.file)
-        options = tuple(absolute_paths(self.options, self.folder))
+        options = self._absolute_options
         if path.suffix in SOURCE_SUFFIXES and self.text is None:
             read = what_is_read(path, options, self.file)
             if read is not None:

@@ -57,11 +57,9 @@ class CutLaunch:
 
     @cached_property
     def launch(self) -> PreparedLaunch:
-        """Ready to run."""
         return prepared_launch(self.job, everything=False)
 
     def __call__(self, number: int, progress: Progress | None = None) -> PartOfLaunch:
-        """Run the blocks of a part."""
         first, end = (0, *self.ends)[number : number + 2]
         chosen = blocks_of(self.job)
         blocks = np.arange(first, end) if chosen is None else chosen[first:end]
@@ -82,11 +80,7 @@ class CutLaunch:
 
 
 def cut_launch(job: Job, most: int, *, apart: bool = False) -> CutLaunch | str:
-    """A launch in at most so many parts; or why it is not divided, in words.
-
-    Raises:
-        MemsimError: as `trace_job`.
-    """
+    """A launch in at most so many parts; or why it is not divided, in words."""
     if isinstance(job.kernel, TraceSource):
         return "it has no machine code"
     launch, chosen = prepared_launch(job, everything=False), blocks_of(job)
@@ -119,9 +113,6 @@ def trace_shared(
     """As `trace_job`, in at most so many parts, by so many processes at once.
 
     `tell`: is told why it is done by this process alone.
-
-    Raises:
-        MemsimError: as `trace_job`, or processes die.
     """
     cut = cut_launch(job, parts, apart=apart) if parts > 1 else ""
     if isinstance(cut, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 from memsim.access import Listener
@@ -49,9 +50,17 @@ def sanitize_job(
         MemsimError: there is no machine code, or the launch does not fit.
     """
     kernel, launch, chosen = job.loaded, job.launch, blocks_of(job)
+
+    def run(listener: Any, progress: Callable[[float], None] | None = None, **how: Any) -> None:
+        """Execute the launch for a listener. how: as `execute_job`."""
+        memory = None if new_memory is None else new_memory()
+        how |= {"blocks": chosen, "memory": memory, "judges_order": False}
+        execute_job(job, listener, progress, everything=False, **how)
+
     for limit in (None, FEWER_THREADS, 1):
+        limited = partial(run, chunk_threads=limit)
         try:
-            ears = _run(job, progress, chosen, limit, new_memory, unwritten)
+            ears = _heard(limited, Ears(kernel, launch, unwritten), progress)
             break
         except TooManyClasses:
             continue
@@ -63,7 +72,7 @@ def sanitize_job(
     pairs += ears.of_global.found
     if RACE in tools and (stores := [*filter(None, map(said.stores, pairs))]):
         values = StoredValues(kernel.executable.program, stores)
-        said.values = _listened(job, values, chosen, limit, new_memory)
+        said.values = _listened(limited, values)
     found: list[Hazard] = []
     faults = {
         tool: [one for one in ears.faults.values() if (one[0].kind == MBARRIER) == (tool == SYNC)]
@@ -111,14 +120,10 @@ def sanitize_job(
     )
 
 
-def _listened(
-    job: Job, values: StoredValues, chosen: Any, limit: int | None, new_memory: Callable[[], Memory] | None
-) -> StoredValues | None:
+def _listened(run: Callable[..., object], values: StoredValues) -> StoredValues | None:
     """What stores store, as far as the launch comes to its end."""
-    how: dict[str, Any] = {"everything": False, "blocks": chosen, "judges_order": False}
-    how |= {"looked_at": values.looked_at, "memory": None if new_memory is None else new_memory()}
     try:
-        execute_job(job, Listener(), None, order=values, collect=lambda _: None, chunk_threads=limit, **how)
+        run(Listener(), order=values, looked_at=values.looked_at, collect=lambda _: None)
     except AllDiffer:
         pass
     except MemsimError:
@@ -126,21 +131,10 @@ def _listened(
     return values
 
 
-def _run(
-    job: Job,
-    progress: Callable[[float], None] | None,
-    chosen: Any,
-    limit: int | None,
-    new_memory: Callable[[], Memory] | None,
-    unwritten: Collection[str],
-) -> Ears:
-    """Execute a job with so many threads at once, and hear it; what stops it is a finding, or not judged."""
-    ears = Ears(job.loaded, job.launch, unwritten)
-    memory = None if new_memory is None else new_memory()
-    how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": ears.order, "judges_order": False}
-    how["looked_at"] = ears.looked_at
+def _heard(run: Callable[..., object], ears: Ears, progress: Callable[[float], None] | None) -> Ears:
+    """Run a launch, and hear it; what stops it is a finding, or not judged."""
     try:
-        execute_job(job, ears, progress, collect=ears.take, chunk_threads=limit, memory=memory, **how)
+        run(ears, progress, order=ears.order, looked_at=ears.looked_at, collect=ears.take)
         ears.finish()
     except Deadlock as stuck:
         ears.deadlock = stuck
