@@ -242,11 +242,10 @@ class Analysis:
 def _site_row(site: SiteCounts, instructions: Sequence[InstructionCounts] | None) -> SiteRow:
     """A row as documents have it, with its instructions if they are wanted."""
     counts = {field.name: getattr(site, field.name) for field in dataclasses.fields(SiteCounts)}
-    return SiteRow(**counts, sass=UNSET if instructions is None else tuple(map(_instruction, instructions)))
-
-
-def _instruction(one: InstructionCounts) -> InstructionPart:
-    return InstructionPart.of(one.counts, address=one.address, text=one.text)
+    if instructions is None:
+        return SiteRow(**counts)
+    made = (InstructionPart.of(one.counts, address=one.address, text=one.text) for one in instructions)
+    return SiteRow(**counts, sass=tuple(made))
 
 
 def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:

@@ -167,6 +167,6 @@ def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: object) -
 
     analysis = analyze_target(ctx, target)
     if as_json:
-        echo_json(bound_text.to_dict(analysis))
+        echo_json(bound_text.bound_document(analysis))
     else:
         bound_text.write(analysis, sys.stdout)

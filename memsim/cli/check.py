@@ -80,22 +80,10 @@ def check(
     Exit code: 0 if every budget holds, 1 if one is exceeded, 2 if something could not be checked: bad
     input, a kernel that does not compile, a budget that matches no access.
     """
-    if output is not None and form == "text":
+    if output is not None and form == TEXT:
         raise click.UsageError("--output needs --format", ctx)
-    ctx.exit(_checked(target, config, open_cache(no_cache), jobs, form, output, against).exit_code)
-
-
-def _checked(
-    patterns: Sequence[str],
-    config: Path | None,
-    cache: Path | None,
-    jobs: int | None,
-    form: str,
-    output: Path | None,
-    against: str | None,
-) -> Outcome:
-    """The outcome for the targets that the patterns name, which is printed, or written to `output`."""
-    here = folder = Path.cwd()
+    cache, here = open_cache(no_cache), Path.cwd()
+    folder = here
     targets: tuple[Job, ...] = ()
     programs: tuple[ProgramTarget, ...] = ()
     try:
@@ -104,7 +92,7 @@ def _checked(
             project = project_against(project, against)
         folder, targets, programs = project.folder, project.targets, project.programs
         with progress_bar("memsim check") as report:
-            chosen = project.chosen(patterns)
+            chosen = project.chosen(target)
             outcome = with_lanes(check_project(project, chosen, cache, jobs, report))
         is_all_read = all(isinstance(one, Job) and is_known_before(one, cache) for one in chosen)
         is_clean = not (outcome.problems or outcome.findings)
@@ -131,7 +119,7 @@ def _checked(
                 write_text(path, text + "\n", "it")
     if form == "github" and comment:
         _append(Path(os.environ[SUMMARY]), comment)
-    return outcome
+    ctx.exit(outcome.exit_code)
 
 
 def _explanation(outcome: Outcome, targets: Sequence[Job | ProgramTarget], folder: Path) -> str:

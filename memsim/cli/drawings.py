@@ -12,7 +12,7 @@ import click
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analysis_of, analyze_target, job_of, target_options
 from memsim.cli.options import JSON, PICTURE, UNNAMED, allow_named, output_option
-from memsim.cli.output import PAGE, echo_json, free_path, path_to_write, save_picture, say, say_written
+from memsim.cli.output import PAGE, echo_json, free_path, save_picture, say, say_written
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.files import write_text
@@ -63,13 +63,9 @@ def heatmap(
     if compare is not None:
         analyses.append(analyze_target(ctx, compare, beside=True))
     if output is not None:
-        default = free_path(f"{analyses[0].trace.kernel}-heatmap", PAGE)
-        with path_to_write(output, default, err=as_json) as path:
-            save_picture(
-                path,
-                lambda: pages().heatmap_page(analyses),
-                lambda: Plots(analyses[0]).heatmap(*analyses[1:]),
-            )
+        name, plots = f"{analyses[0].trace.kernel}-heatmap", Plots(analyses[0])
+        page, draw = lambda: pages().heatmap_page(analyses), lambda: plots.heatmap(*analyses[1:])
+        save_picture(output, name, page, draw, err=as_json)
     if as_json:
         echo_json(heatmap_document(analyses))
     elif output is None:
@@ -120,11 +116,9 @@ def explain(
     analysis = analyze_target(ctx, target)
     number, *others = choose_sites(analysis, line, site)
     if output is not None:
-        default = free_path(f"{analysis.trace.kernel}-request-{number}", PAGE)
-        with path_to_write(output, default, err=as_json) as path:
-            save_picture(
-                path, lambda: pages().request_page(analysis, number), lambda: Plots(analysis).lanes(number)
-            )
+        name = f"{analysis.trace.kernel}-request-{number}"
+        page, draw = lambda: pages().request_page(analysis, number), lambda: Plots(analysis).lanes(number)
+        save_picture(output, name, page, draw, err=as_json)
     if as_json:
         echo_json(request_document(analysis.trace.kernel, take_apart(analysis, number)))
     elif output is None:

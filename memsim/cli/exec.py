@@ -11,7 +11,8 @@ import click
 from memsim.arch import ARCHS, SM_90, get_arch
 from memsim.boundary import confinement
 from memsim.cli.options import JSON, jobs_option, output_option
-from memsim.cli.output import echo_document, free_path, json_text, path_to_write, say_all
+from memsim.cli.output import echo_document, free_path, path_to_write, say_all
+from memsim.document import json_text
 from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches
 from memsim.driver.run_program import run_program

@@ -65,7 +65,6 @@ def list_kernels(file: str | None, as_json: bool) -> None:
         return
     articles = by_article()
     if as_json:
-        from memsim.document import plain
         from memsim.targets.offers import KernelsDocument, ListedKernel
 
         kernels = (
@@ -75,7 +74,7 @@ def list_kernels(file: str | None, as_json: bool) -> None:
             for title, entries in articles.items()
             for entry in entries
         )
-        echo_json(plain(KernelsDocument(kernels=tuple(kernels))))
+        echo_json(KernelsDocument(kernels=tuple(kernels)))
         return
     width = max(len(entry.name) for entries in articles.values() for entry in entries)
     screen = Screen(sys.stdout)
@@ -100,12 +99,11 @@ def doctor(ctx: click.Context, /, as_json: bool) -> None:
     Exit code 1 if a part is missing without which memsim cannot analyze a CUDA file.
     """
     from memsim.doctor import DoctorDocument, examine
-    from memsim.document import plain
 
     parts = examine()
     missing = [part for part in parts if part.required and not part.found]
     if as_json:
-        echo_json(plain(DoctorDocument(parts=parts)))
+        echo_json(DoctorDocument(parts=parts))
     else:
         _write_parts(parts, missing)
     ctx.exit(1 if missing else 0)

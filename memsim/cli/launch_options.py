@@ -181,9 +181,6 @@ def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
     """The job of TARGET, with what the command line says of its launch.
 
     beside: it is looked at beside the TARGET that the options are for; they count as far as they make sense.
-
-    Raises:
-        MemsimError: as `read_job`.
     """
     project = _of_project(target) if may_be_named(target) and target not in catalog() else None
     kind, given = TARGET if project else kind_of(target), launch_said(ctx)
@@ -205,9 +202,6 @@ def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
 def each_launch(ctx: click.Context, target: str) -> list[tuple[str, Job | MemsimError]]:
     """The launches that a CUDA file makes, in the source's words, or why one cannot be read; none where the
     command line says more of the launch than its kernel and values of names, or TARGET is something else.
-
-    Raises:
-        MemsimError: as `read_job`.
     """
     given = launch_said(ctx)
     if not is_source(target) or {"grid", "block", "args", "shared_bytes", "cluster"} & given.keys():
@@ -229,20 +223,12 @@ def each_launch(ctx: click.Context, target: str) -> list[tuple[str, Job | Memsim
 def analyze_target(
     ctx: click.Context, target: str, *, beside: bool = False, with_time: bool = False
 ) -> Analysis:
-    """The analysis of TARGET; `beside` as in `job_of`, `with_time` as in `analysis_of`.
-
-    Raises:
-        MemsimError: as `job_of` and `analysis_of`.
-    """
+    """The analysis of TARGET; `beside` as in `job_of`, `with_time` as in `analysis_of`."""
     return analysis_of(ctx, target, job_of(ctx, target, beside=beside), with_time=with_time)
 
 
 def analysis_of(ctx: click.Context, target: str, job: Job, *, with_time: bool = False) -> Analysis:
-    """The analysis of TARGET, whose job this is. with_time: with the line that estimates its time.
-
-    Raises:
-        MemsimError: whatever goes wrong in the kernel.
-    """
+    """The analysis of TARGET, whose job this is. with_time: with the line that estimates its time."""
     analysis = analyze_trace(trace_of_target(ctx, target, job), job.arch)
     if not with_time:
         return analysis
@@ -250,11 +236,7 @@ def analysis_of(ctx: click.Context, target: str, job: Job, *, with_time: bool = 
 
 
 def trace_of_target(ctx: click.Context, target: str, job: Job) -> Trace:
-    """The trace of TARGET, whose job this is: the one that is kept, or a new one.
-
-    Raises:
-        MemsimError: whatever goes wrong in the kernel.
-    """
+    """The trace of TARGET, whose job this is: the one that is kept, or a new one."""
     cache = open_cache(ctx.params.get("no_cache", False))
     with progress_bar(target) as report:
         trace = trace_of(job, cache, report, make=_tracer(ctx.params.get("jobs")))
@@ -326,7 +308,6 @@ def echo_offers(target: str, options: Sequence[str] = (), *, as_json: bool = Fal
     Raises:
         MemsimError: it has none, or the compiler refuses what cannot be read as one.
     """
-    from memsim.document import plain
     from memsim.targets import offers
 
     if kind_of(target) in (PTX, BINARY):
@@ -342,7 +323,7 @@ def echo_offers(target: str, options: Sequence[str] = (), *, as_json: bool = Fal
         hint = "a kernel is a __global__ function, in the file or in a header that -I leads to"
         raise MemsimError("no kernel was found in it", file=target, hint=hint)
     if as_json:
-        echo_json(plain(offers.KernelsDocument(kernels=tuple(found))))
+        echo_json(offers.KernelsDocument(kernels=tuple(found)))
     else:
         say_all("\n".join(line for one in found for line in one.lines))
 

@@ -212,11 +212,7 @@ recording_options = with_options(
 def folder_of_recordings(
     ctx: click.Context, live: bool, record: bool, gpu: str | None, traces: Path | None
 ) -> Path:
-    """Where recordings are.
-
-    Raises:
-        click.UsageError: options that make no sense together.
-    """
+    """Where recordings are."""
     if record and not live:
         raise click.UsageError("--record needs --live", ctx)
     if gpu and live:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -20,24 +19,29 @@ from memsim.views.plain import columns_of, plain, plain_line, wrap_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from msgspec import Struct
+
+    from memsim.document import JsonObject
 
 
 PAGE = ".html"
 
 
-def save_picture(path: Path, page: Callable[[], str], draw: Callable[[], Figure]) -> None:
+def save_picture(
+    asked: Path, name: str, page: Callable[[], str], draw: Callable[[], Figure], *, err: bool
+) -> None:
     """Writes a page, or a figure, by the file's suffix; nothing is drawn for a kind that is not known.
 
-    Raises:
-        MemsimError: an unknown suffix, matplotlib is not installed, or the file cannot be written.
+    name: of the page, if no file is asked for.
     """
-    if path.suffix == PAGE:
-        write_text(path, page(), "the page")
-        return
-    from memsim.views.canvas import check_suffix, save
+    with path_to_write(asked, free_path(name, PAGE), err=err) as path:
+        if path.suffix == PAGE:
+            write_text(path, page(), "the page")
+            return
+        from memsim.views.canvas import check_suffix, save
 
-    check_suffix(path, PAGE)
-    save(draw(), path)
+        check_suffix(path, PAGE)
+        save(draw(), path)
 
 
 def path_of(name: str, suffix: str = "") -> Path:
@@ -84,14 +88,11 @@ def say_code(text: str, *, err: bool = False) -> None:
     click.echo(plain(text), err=err)
 
 
-def echo_json(document: object) -> None:
-    """Prints a record as indented JSON."""
+def echo_json(document: Struct | JsonObject | list[JsonObject]) -> None:
+    """Prints a document, or values of documents."""
+    from memsim.document import json_text
+
     echo_document(json_text(document))
-
-
-def json_text(document: object) -> str:
-    """A record as indented JSON."""
-    return json.dumps(document, indent=2)
 
 
 def echo_document(text: str) -> None:
@@ -109,9 +110,8 @@ def say_written(
             say(note)
         return
     from memsim.document import WrittenDocument
-    from memsim.document import plain as values_of
 
-    echo_json(values_of(WrittenDocument(answer=answer, files=tuple(map(str, files)), notes=tuple(notes))))
+    echo_json(WrittenDocument(answer=answer, files=tuple(map(str, files)), notes=tuple(notes)))
 
 
 Report: TypeAlias = Callable[[float], None] | None

@@ -90,11 +90,10 @@ def sanitize(
     with progress_bar(target) as report:
         found = judge(job, report)
     if as_json:
-        echo_json(sanitize_text.to_dict(found))
+        echo_json(sanitize_text.sanitize_document(found))
     else:
         sanitize_text.write(found, sys.stdout)
-    if len(launches) <= 1:
-        repeat(ctx, job)
+    repeat(ctx, job)
     return found.exit_code
 
 
@@ -138,7 +137,7 @@ def _several(
             say(f"{name}: {sanitize_text.headline(found)}")
     codes = [2 if isinstance(found, MemsimError) else found.exit_code for _, found in every]
     if as_json:
-        echo_json(sanitize_text.all_to_dict(every))
+        echo_json(sanitize_text.launches_document(every))
     else:
         say(f"{len(codes)} {what}: findings in {codes.count(1)}, not all judged in {codes.count(2)}")
     return 1 if 1 in codes else max(codes, default=0)

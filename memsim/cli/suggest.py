@@ -137,12 +137,7 @@ def suggest(
     if not lands:
         return
     if results != IDENTICAL and not take:
-        numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
-        raise MemsimError(
-            f"nothing is written: results are {results}",
-            hint=f"{numbers} writes it all the same",
-            exit_code=1,
-        )
+        raise _not_written(f"results are {results}", f"{terminal.take_words(found)} writes it all the same")
     _refuse_another_launch(found.taken, job)
     name = terminal.name_of(found.taken)
     message = landing.commit_message(found.analysis, found.taken, tried, name, results)
@@ -161,34 +156,32 @@ def suggest(
         say(f"Written: {path}", err=as_json)
 
 
+def _not_written(why: str, hint: str) -> MemsimError:
+    return MemsimError(f"nothing is written: {why}", hint=hint, exit_code=1)
+
+
 def _refuse_what_gains_nothing(found: Suggestions) -> None:
     """A change that is not worth an edit, or asks something of the caller, needs its number to be written."""
     gain, taken = found.verdict, found.taken
-    numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
+    numbers = terminal.take_words(found)
     if taken is not None and taken.asks:
-        raise MemsimError(
-            "nothing is written: the caller would have to keep "
-            + "; ".join(each.told for each in taken.asks),
-            hint=f"{numbers} writes it; calls of the kernel do not compile until they are changed, too",
-            exit_code=1,
+        raise _not_written(
+            f"the caller would have to keep {'; '.join(each.told for each in taken.asks)}",
+            f"{numbers} writes it; calls of the kernel do not compile until they are changed, too",
         )
     if gain is not None and not found.pays:
         change = time_change(*found.times)
-        raise MemsimError(
-            f"nothing is written: the best change is {gain.value}{f' ({change})' if change else ''}",
-            hint=f"{numbers} writes it all the same",
-            exit_code=1,
-        )
+        why = f"the best change is {gain.value}{f' ({change})' if change else ''}"
+        raise _not_written(why, f"{numbers} writes it all the same")
 
 
 def _refuse_callers_by_name(taken: Proof | Remapped) -> None:
     """Who calls a kernel with another parameter is told by a compiler or linker, but not of `extern "C"`."""
     if taken.asks and not taken.job.loaded.name.startswith("_Z"):
-        raise MemsimError(
-            f'nothing is written: {taken.job.loaded.title} is extern "C", and who calls it by that name '
-            "would still give its arrays as they were",
-            hint="change the kernel and its callers together, by hand",
-            exit_code=1,
+        raise _not_written(
+            f'{taken.job.loaded.title} is extern "C", and who calls it by that name would still give its '
+            "arrays as they were",
+            "change the kernel and its callers together, by hand",
         )
 
 
@@ -249,7 +242,6 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
 
 
 def _refuse_to_apply(target: str, job: Job) -> None:
-
     if isinstance(job.kernel, Spec):
         raise MemsimError(
             f"{target} ships with memsim; only your own source is edited",

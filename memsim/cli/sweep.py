@@ -15,7 +15,7 @@ from memsim.cli.options import JOBS, JSON, UNNAMED, UNTRUSTED, allow_named, outp
 from memsim.cli.output import echo_json, path_of, progress_bar, say
 from memsim.errors import MemsimError
 from memsim.sweep.results import kept_in
-from memsim.sweep.results_shown import to_dict, write
+from memsim.sweep.results_shown import sweep_document, write
 from memsim.sweep.variants import variants
 
 #: What says how a launch is made that is the same for all variants, and not said here; `prove` has max_steps.
@@ -104,7 +104,7 @@ def sweep(
             *(chosen, output, jobs, report), cut=cut, time="whole" if timed else None, tell=say_undivided
         )
     if as_json:
-        echo_json(to_dict(results))
+        echo_json(sweep_document(results))
     else:
         write(results, sys.stdout)
     if plot is not None:
@@ -166,7 +166,7 @@ def prove(ctx: click.Context, /, target: str, names: dict[str, str], as_json: bo
         braces = f"a name is a macro unless it stands in braces, as in --arg '{{{next(iter(names))}}}'"
         raise MemsimError("it could be analyzed at no value", hint=f"{found.replayed[0].error}; {braces}")
     if as_json:
-        echo_json(every_value.to_dict(target, found))
+        echo_json(every_value.prove_document(target, found))
     else:
         every_value.write(target, found, sys.stdout)
     ctx.exit(0 if found.holds else 1)

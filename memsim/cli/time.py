@@ -85,7 +85,7 @@ def time(
     if trace:
         time_text.write_trace(found, trace)
     if as_json:
-        echo_json(time_text.to_dict(found))
+        echo_json(time_text.time_document(found))
     elif cycles:
         time_text.write_pipeline(found, cycles, sys.stdout)
     else:

@@ -51,7 +51,6 @@ class Found:
 
     @property
     def passed(self) -> bool:
-        """Whether everything is as predicted."""
         return all(by_instruction.is_as_predicted(comparison) for _, comparison in self.compared)
 
 

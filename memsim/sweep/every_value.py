@@ -13,14 +13,14 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Annotated, Any, TextIO
 
 from msgspec import Meta
 
-from memsim.document import Document, JsonObject, Line, Texts, plain
+from memsim.document import Document, Line, Texts
 from memsim.errors import MemsimError
 from memsim.launch import Natural
 from memsim.source.expressions import evaluate
@@ -135,7 +135,7 @@ def prove(
         differing = _differing(found)
         if differing is None:
             return found
-    return EveryValue(whole, asked, found.replayed, 0, differing, ranged)
+    return replace(found, period=0, contradicted=differing)
 
 
 def _of_residues(values: Sequence[int], period: int, draw: random.Random) -> list[int]:
@@ -201,7 +201,6 @@ MOST_ROWS = 24  # of a table
 
 
 def write(target: str, found: EveryValue, stream: TextIO) -> None:
-    """Prints the answer on `stream`."""
     screen = Screen(stream)
     screen.say(f"{target}: {headline(found)}", "bold")
     wrong = [each for each in found.replayed if not each.is_free]
@@ -228,7 +227,6 @@ def write(target: str, found: EveryValue, stream: TextIO) -> None:
 
 
 def headline(found: EveryValue) -> str:
-    """The answer in a line."""
     names = " and ".join(found.names)
     wrong = sum(not each.is_free for each in found.replayed)
     if wrong and found.is_exact:
@@ -260,9 +258,8 @@ class EveryValueDocument(Document, frozen=True, kw_only=True):
     ]
 
 
-def to_dict(target: str, found: EveryValue) -> JsonObject:
-    """The answer as plain values."""
-    return plain(EveryValueDocument.of(found, target=target, answer=headline(found)))
+def prove_document(target: str, found: EveryValue) -> EveryValueDocument:
+    return EveryValueDocument.of(found, target=target, answer=headline(found))
 
 
 def _place(found: EveryValue, each: AtValue) -> str:

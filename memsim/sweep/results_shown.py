@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 from msgspec import Meta
 
-from memsim.document import Document, DocumentPart, JsonObject, Line, one_of, plain
+from memsim.document import Document, DocumentPart, Line, one_of
 from memsim.errors import MemsimError
 from memsim.sweep.results import Counts, VariantResult, cost_name, frontier, groups
 from memsim.views.canvas import new_figure, style
@@ -38,7 +38,6 @@ COLUMNS = {
 
 
 def write(results: Sequence[VariantResult], stream: TextIO) -> None:
-    """Prints the answer and the table, and why variants could not be analyzed."""
     screen, best, marks = Screen(stream), frontier(results), _marks(results)
     screen.say(headline(results, best), "bold")
     screen.say()
@@ -142,16 +141,13 @@ class SweepDocument(Document, frozen=True, kw_only=True):
     variants: tuple[SweptVariant, ...]
 
 
-def to_dict(results: Sequence[VariantResult]) -> JsonObject:
-    """The results as plain values."""
+def sweep_document(results: Sequence[VariantResult]) -> SweepDocument:
     best = frontier(results)
     variants = (
         SweptVariant(values=dict(one.values), counts=one.counts, on_frontier=number in best)
         for number, one in enumerate(results)
     )
-    return plain(
-        SweepDocument(answer=headline(results, best), cost=cost_name(results), variants=tuple(variants))
-    )
+    return SweepDocument(answer=headline(results, best), cost=cost_name(results), variants=tuple(variants))
 
 
 WIDTH, HEIGHT = 8.0, 5.0

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from memsim.analysis import Analysis
 from memsim.bound import Bound, BoundFigures, percent
-from memsim.document import Document, JsonObject, Texts, plain
+from memsim.document import Document, Texts
 from memsim.least_work import dram_bytes
 from memsim.views.labels import at_all_places, count, number, size
 from memsim.views.screen import Column, Row, Screen
@@ -25,7 +25,6 @@ LEFT_OUT = "Not modelled: latencies, arbitration between warps, sectors that DRA
 
 
 def write(analysis: Analysis, stream: TextIO) -> None:
-    """Prints the bounds on `stream`."""
     bound, screen = analysis.bound, Screen(stream)
     screen.say(f"{analysis.trace.kernel}: {bound.verdict}", "bold")
     if bound.units:
@@ -144,8 +143,7 @@ BoundDocument = msgspec.defstruct(
 )
 
 
-def to_dict(analysis: Analysis) -> JsonObject:
-    """The bounds as plain values."""
+def bound_document(analysis: Analysis) -> msgspec.Struct:
+    """A `BoundDocument`."""
     figures = msgspec.structs.asdict(analysis.bound.figures)
-    document = BoundDocument(kernel=analysis.trace.kernel, uncertain=analysis.trace.uncertain, **figures)
-    return plain(document)
+    return BoundDocument(kernel=analysis.trace.kernel, uncertain=analysis.trace.uncertain, **figures)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, TextIO
@@ -10,7 +9,7 @@ from typing import Annotated, TextIO
 from msgspec import Meta
 
 from memsim.counts import COST, SiteCounts
-from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
+from memsim.document import Document, DocumentPart, Line, Texts, json_text, one_of
 from memsim.estimated_time import EstimatedTime
 from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Comparisons, Total
 from memsim.guard.outcome import QuantityChange
@@ -143,7 +142,6 @@ STYLES = {
 
 
 def write(comparisons: Comparisons, stream: TextIO) -> None:
-    """Prints the comparison on `stream`; the first line is the answer."""
     screen = Screen(stream)
     screen.say(comparisons.verdict, "bold")
     alone = len(comparisons.pairs) == 1
@@ -264,11 +262,10 @@ class ComparisonDocument(Document, frozen=True, kw_only=True):
 
 
 def as_json(comparisons: Comparisons) -> str:
-    """Indented JSON."""
     document = ComparisonDocument.of(
         comparisons, not_compared=comparisons.failed, kernels=tuple(map(_kernel_part, comparisons.pairs))
     )
-    return json.dumps(plain(document), indent=2)
+    return json_text(document)
 
 
 def _kernel_part(pair: Comparison) -> KernelPart:

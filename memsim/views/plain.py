@@ -164,6 +164,11 @@ def fenced_block(text: str, language: str) -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
+def folded(summary: str, text: str) -> str:
+    """Markdown that stands behind its summary, HTML, until somebody opens it."""
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
 def escape_markdown(text: str) -> str:
     """Text in a cell: nothing in it is Markdown or HTML."""
     text = plain(text)

@@ -171,17 +171,8 @@ def _draw_words_of(axes: Axes, cells: Sequence[Cell], texts: Sequence[str], rows
         wavefronts[cell.row, cell.bank] = cell.wavefront
     _draw_cells(axes, wavefronts, COUNTS)
     for cell, text in zip(cells, texts, strict=True):
-        colour = colour_of_count(cell.wavefront)
-        size = 7 if len(text) < 3 else 5
-        _write(
-            axes,
-            cell.bank,
-            cell.row,
-            text,
-            colour,
-            fontsize=size,
-            weight="bold" if cell.collides else "normal",
-        )
+        look = {"fontsize": 7 if len(text) < 3 else 5, "weight": "bold" if cell.collides else "normal"}
+        _write(axes, cell.bank, cell.row, text, colour_of_count(cell.wavefront), **look)
 
 
 def _draw_cells(axes: Axes, values: NDArray[np.int64], colours: Sequence[str]) -> None:

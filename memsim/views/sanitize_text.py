@@ -9,13 +9,13 @@ from typing import Annotated, Literal, TextIO
 from msgspec import Meta
 
 from memsim.arch.units import WARP
-from memsim.document import Dim3, Document, DocumentPart, JsonObject, Texts, plain
+from memsim.document import Dim3, Document, DocumentPart, Texts
 from memsim.errors import MemsimError
 from memsim.launch import Launch, Natural, coordinates_of
 from memsim.sanitizer.hazards import TOOLS, FoundAccess, Hazard, Sanitized
 from memsim.source.text import code_line
 from memsim.trace.trace_data import TAKES
-from memsim.views.labels import count
+from memsim.views.labels import count, dim3
 from memsim.views.screen import Screen
 
 #: What a finding of each tool is called.
@@ -50,7 +50,6 @@ def write(found: Sanitized, stream: TextIO, name: str = "") -> None:
 
 
 def headline(found: Sanitized) -> str:
-    """The answer in a line."""
     said = []
     for possible in (False, True):
         counts = Counter(one.tool for one in found.errors if bool(one.doubt) == possible)
@@ -61,23 +60,25 @@ def headline(found: Sanitized) -> str:
     if said:
         return ", ".join(said)
     allowed = f", {len(found.findings)} allowed" if found.findings else ""
-    if found.unjudged:
-        return f"no error found{allowed}, but not all could be judged"
-    return f"no error found{allowed}"
+    return f"no error found{allowed}{', but not all could be judged' if found.unjudged else ''}"
 
 
 def in_lines(found: Sanitized) -> list[str]:
     """Each finding in a line, and what was not judged; one line if there is nothing to say."""
-    lines = [f"{'possible ' if one.doubt else ''}{NAMES[one.tool][0]}: {one.line}" for one in found.errors]
+    lines = [f"{_name(one)}: {one.line}" for one in found.errors]
     return [*lines, *(f"not judged: {why}" for why in found.unjudged)] or ["no error found"]
+
+
+def _name(one: Hazard) -> str:
+    """`possible race`."""
+    return ("possible " if one.doubt else "") + NAMES[one.tool][0]
 
 
 def title(one: Hazard) -> str:
     """What and where."""
-    possible = "possible " if one.doubt else ""
-    name = possible + NAMES[one.tool][0]
+    name = _name(one)
     if not one.space:
-        return f"{name}: {one.element}: {one.kind}" if one.element else f"{name}: {one.kind}"
+        return ": ".join(filter(None, (name, one.element, one.kind)))
     last = one.offset + one.width - 1
     byte = f"byte {one.offset}" if one.width == 1 else f"bytes {one.offset} to {last}"
     return f"{name}: {one.element} ({byte} of {one.array}, {one.space} memory): {one.kind}"
@@ -86,7 +87,9 @@ def title(one: Hazard) -> str:
 def body(found: Sanitized, one: Hazard) -> Iterator[str]:
     """The accesses with their code, how many there are, what to do, and a picture."""
     for access in one.accesses:
-        yield f"{access.instruction.where}  {source_of_access(found, access)}"
+        place = access.instruction.source
+        code = "" if place is None else code_line(found.sources.get(place.file, ""), place.line)
+        yield f"{access.instruction.where}  {code}"
         yield f"    {access.does}: {thread(found.launch, access)}; {access.instruction.text}"
     one_of, several = ("such access", "such accesses") if one.space else WHAT[one.tool]
     yield f"{one.count:,} {one_of if one.count == 1 else several}"
@@ -96,20 +99,14 @@ def body(found: Sanitized, one: Hazard) -> Iterator[str]:
     yield from picture(found, one)
 
 
-def source_of_access(found: Sanitized, access: FoundAccess) -> str:
-    """The source line of an access."""
-    place = access.instruction.source
-    return "" if place is None else code_line(found.sources.get(place.file, ""), place.line)
-
-
 def thread(launch: Launch, access: FoundAccess) -> str:
     """`lane 0 of warp 1, thread (32,0,0) of block (0,0,0)`."""
-    x, y, z = block_of(launch, access)
+    block = dim3(coordinates_of(access.block, launch.grid))
     if access.thread < 0:
-        return f"{_nobody(access)}, of block ({x},{y},{z})"
-    at = ",".join(map(str, coordinates_of(access.thread, launch.block)))
+        return f"{_nobody(access)}, of block {block}"
+    at = dim3(coordinates_of(access.thread, launch.block))
     warp, lane = divmod(access.thread, WARP)
-    return f"lane {lane} of warp {warp}, thread ({at}) of block ({x},{y},{z})"
+    return f"lane {lane} of warp {warp}, thread {at} of block {block}"
 
 
 def _nobody(access: FoundAccess) -> str:
@@ -118,11 +115,6 @@ def _nobody(access: FoundAccess) -> str:
         return "a warpgroup"
     by_engine = any(opcode in access.instruction.text for opcode in ("UBLK", "UTMA"))
     return "a copy" if by_engine or access.does.startswith("copies") else "a thread"
-
-
-def block_of(launch: Launch, access: FoundAccess) -> tuple[int, int, int]:
-    """The coordinates of the block of an access."""
-    return coordinates_of(access.block, launch.grid)
 
 
 def picture(found: Sanitized, one: Hazard) -> Iterator[str]:
@@ -152,13 +144,12 @@ def _who(launch: Launch, access: FoundAccess, has_block: bool) -> str:
     """`thread 1.0`, by warp and lane, or `copy`; has_block: in a block, which it names."""
     warp, lane = divmod(access.thread, WARP)
     name = _nobody(access).removeprefix("a ") if access.thread < 0 else f"thread {warp}.{lane}"
-    x, y, z = block_of(launch, access)
-    return f"{name} of block ({x},{y},{z})" if has_block else name
+    return f"{name} of block {dim3(coordinates_of(access.block, launch.grid))}" if has_block else name
 
 
 def footer(found: Sanitized) -> Iterator[str]:
     """What was run, and what was not judged."""
-    blocks = f"{count(found.blocks_run, 'block')}"
+    blocks = count(found.blocks_run, "block")
     if found.blocks_run < found.launch.blocks:
         blocks += f" of {found.launch.blocks:,}"
     yield (
@@ -227,23 +218,18 @@ class SanitizeLaunchesDocument(Document, frozen=True, kw_only=True):
     launches: tuple[NamedPart, ...]
 
 
-def to_dict(found: Sanitized) -> JsonObject:
-    """The errors as plain values."""
-    return plain(_document(found))
-
-
-def all_to_dict(launches: Sequence[tuple[str, Sanitized | MemsimError]]) -> JsonObject:
+def launches_document(launches: Sequence[tuple[str, Sanitized | MemsimError]]) -> SanitizeLaunchesDocument:
     """Those of several launches by name, or why they were not judged."""
     parts = (
         NamedPart(name=name, error=str(found), sanitized=None)
         if isinstance(found, MemsimError)
-        else NamedPart(name=name, error=None, sanitized=_document(found))
+        else NamedPart(name=name, error=None, sanitized=sanitize_document(found))
         for name, found in launches
     )
-    return plain(SanitizeLaunchesDocument(launches=tuple(parts)))
+    return SanitizeLaunchesDocument(launches=tuple(parts))
 
 
-def _document(found: Sanitized) -> SanitizeDocument:
+def sanitize_document(found: Sanitized) -> SanitizeDocument:
     launch = found.launch
     findings = tuple(_part(launch, one) for one in found.findings)
     return SanitizeDocument.of(found, grid=launch.grid, block=launch.block, findings=findings)
@@ -257,7 +243,7 @@ def _part(launch: Launch, one: Hazard) -> HazardPart:
             address=access.instruction.address,
             instruction=access.instruction.text,
             does=access.does,
-            block=block_of(launch, access),
+            block=coordinates_of(access.block, launch.grid),
             thread=access.thread,
         )
         for access, (file, line) in zip(one.accesses, one.places)

@@ -67,12 +67,10 @@ class Screen:
         else:
             self._stream.write(f"{text if isinstance(text, str) else plain(text.plain)}\n".expandtabs())
 
-    def say_code(self, text: str, indent: int = 0, style: str = "") -> None:
+    def say_code(self, text: str, indent: int) -> None:
         """Prints a line of source, cut where the reader's terminal ends."""
-        self.say(
-            " " * indent + cut_to_width(text, max((self.columns or UNLIMITED) - indent, NARROWEST_CODE)),
-            style,
-        )
+        room = max((self.columns or UNLIMITED) - indent, NARROWEST_CODE)
+        self.say(" " * indent + cut_to_width(text, room))
 
     def table(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         """Prints a table at most as wide as the reader's terminal, if that is possible."""

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from memsim.bound import percent
-from memsim.document import Document, JsonObject, Texts, plain
+from memsim.document import Document, JsonObject, Texts
 from memsim.estimated_time import NOT_MODELLED
 from memsim.files import open_replacement
 from memsim.instruction import opcode_of
@@ -36,7 +36,6 @@ ISSUED = "selected"
 
 
 def write(time: LaunchTime, stream: TextIO) -> None:
-    """Prints the estimate on `stream`."""
     screen = Screen(stream)
     screen.say(f"{time.kernel}: {headline(time)}", "bold")
     screen.say()
@@ -47,7 +46,6 @@ def write(time: LaunchTime, stream: TextIO) -> None:
 
 
 def headline(time: LaunchTime) -> str:
-    """The answer in a line."""
     total = sum(time.stalls.values())
     waits = [
         f"{percent(cycles / total)} {reason}" for reason, cycles in time.stalls.items() if reason != ISSUED
@@ -72,16 +70,9 @@ def rows(time: LaunchTime) -> Iterator[tuple[str, ...]]:
             key=lambda item: -item[1],
         )[:MOST_REASONS]
         said = ", ".join(f"{reason} {percent(cycles / one.warp_cycles)}" for reason, cycles in reasons)
-        line = str(one.line) if one.line else f"{one.address:#x}"
-
-        yield (
-            line,
-            opcode_of(one.text),
-            f"{one.executed:,}",
-            f"{one.warp_cycles:,}",
-            percent(one.warp_cycles / total),
-            said,
-        )
+        where = str(one.line) if one.line else f"{one.address:#x}"
+        spent = f"{one.executed:,}", f"{one.warp_cycles:,}", percent(one.warp_cycles / total)
+        yield where, opcode_of(one.text), *spent, said
 
 
 def footer(time: LaunchTime) -> Iterator[str]:
@@ -146,17 +137,14 @@ class TimeDocument(Document, frozen=True, kw_only=True):
     instructions: Annotated[tuple[InstructionTime, ...], Meta(description="those that were executed")]
 
 
-def to_dict(time: LaunchTime) -> JsonObject:
-    """The estimate as plain values."""
-    return plain(
-        TimeDocument.of(
-            time,
-            held_out_error=HELD_OUT_ERROR,
-            projects_error=PROJECTS_ERROR,
-            blocks_of_busiest=time.blocks,
-            resident_blocks=time.resident,
-            instructions=tuple(one for one in time.instructions if one.executed),
-        )
+def time_document(time: LaunchTime) -> TimeDocument:
+    return TimeDocument.of(
+        time,
+        held_out_error=HELD_OUT_ERROR,
+        projects_error=PROJECTS_ERROR,
+        blocks_of_busiest=time.blocks,
+        resident_blocks=time.resident,
+        instructions=tuple(one for one in time.instructions if one.executed),
     )
 
 

@@ -7,8 +7,9 @@ An `Analysis` and a stream in; text out, on a terminal with colours. Tables fit 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from shlex import quote
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.analysis.verdict import phrases_in
@@ -114,11 +115,10 @@ def _only_file(analysis: Analysis) -> str:
 
 
 def _sorted(rows: Sequence[int], analysis: Analysis, sort: Sort) -> Sequence[int]:
-    keys: dict[Sort, Callable[[int], object]] = {
-        "cost": lambda row: cost(analysis.sites[row]),
-        "waste": lambda row: analysis.sites[row].badness,
-    }
-    return rows if sort == "line" else sorted(rows, key=keys[sort], reverse=True)  # type: ignore[arg-type]
+    if sort == "line":
+        return rows
+    key: Callable[[SiteCounts], Any] = cost if sort == "cost" else attrgetter("badness")
+    return sorted(rows, key=lambda row: key(analysis.sites[row]), reverse=True)
 
 
 def _most(rows: Sequence[int], analysis: Analysis) -> Sequence[int]:

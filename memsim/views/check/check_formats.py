@@ -26,7 +26,7 @@ from xml.etree import ElementTree
 
 from msgspec import Meta
 
-from memsim.document import Document, DocumentPart, JsonObject, Line, Texts, one_of, plain
+from memsim.document import Document, DocumentPart, JsonObject, Line, Texts, json_text, one_of
 from memsim.guard.comparison import ORDER
 from memsim.guard.outcome import (
     BROKEN,
@@ -54,7 +54,7 @@ from memsim.views.check.findings import (
     was,
 )
 from memsim.views.labels import access
-from memsim.views.plain import code_cell, escape_markdown, fenced_block, table
+from memsim.views.plain import code_cell, escape_markdown, fenced_block, folded, table
 from memsim.views.plain import plain as plain_text
 
 Properties = Mapping[str, str | int | None]
@@ -113,13 +113,12 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def junit(outcome: Outcome, locate: Locate) -> str:
     """The document, without a newline at the end."""
-    failures = sum(checked.broken for checked in outcome.checked)
-    counts = {
-        "tests": len(outcome.checked) + len(outcome.problems),
-        "failures": failures,
-        "errors": len(outcome.problems),
+    attributes = {
+        "name": "memsim check",
+        "tests": str(len(outcome.checked) + len(outcome.problems)),
+        "failures": str(sum(checked.broken for checked in outcome.checked)),
+        "errors": str(len(outcome.problems)),
     }
-    attributes = {"name": "memsim check", **{name: str(count) for name, count in counts.items()}}
     root = ElementTree.Element("testsuites", attributes)
     suite = ElementTree.SubElement(root, "testsuite", attributes | {"skipped": "0"})
     for checked in outcome.checked:
@@ -175,15 +174,9 @@ def markdown(outcome: Outcome, locate: Locate) -> str:
     pictures = [(f, text) for f in breaking if (text := picture_of(f))]
     for finding, text in pictures[:1]:
         summary = f"Lane by lane: {place(finding, locate)}"
-        parts.append(
-            f"<details><summary>{escape_html(summary)}</summary>\n\n{_fenced(text, PICTURE)}\n\n</details>"
-        )
+        parts.append(folded(escape_html(summary), _fenced(text, PICTURE)))
     if harmless:
-        parts.append(
-            "<details><summary>No longer as in the baseline</summary>\n\n"
-            + _rows_of(harmless, locate)
-            + "\n\n</details>"
-        )
+        parts.append(folded("No longer as in the baseline", _rows_of(harmless, locate)))
     return "\n\n".join(parts)
 
 
@@ -365,7 +358,7 @@ def to_json(outcome: Outcome, locate: Locate) -> str:
         ),
         problems=tuple(ProblemPart.of(one.error, kernel=one.kernel) for one in outcome.problems),
     )
-    return json.dumps(plain(document), indent=2)
+    return json_text(document)
 
 
 def _finding(finding: Finding, locate: Locate) -> FindingPart:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from memsim.arch.units import BANKS, LINE, SECTOR
 from memsim.counts import SiteCounts
-from memsim.document import Count, Document, DocumentPart, JsonObject, Line, Texts, plain
+from memsim.document import Count, Document, DocumentPart, Line, Texts
 from memsim.launch import Natural
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.canvas import colour_of_count
@@ -26,7 +26,6 @@ BYTES_A_MARK = (2, 4)  # the second where the first does not fit
 
 
 def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
-    """Prints the request."""
     screen = Screen(stream)
     origin, row = request.origin, request.origin.row
     answer, *story = sentences(request)
@@ -240,34 +239,31 @@ class RequestDocument(Document, frozen=True, kw_only=True):
     uncertain: Annotated[Texts, Meta(description="why the launch may make other requests")]
 
 
-def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> JsonObject:
-    """A request of a kernel as plain values."""
+def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> RequestDocument:
     origin, answer, *why = request.origin, *sentences(request)
     shared = request if isinstance(request, SharedRequest) else None
     costs = {name: getattr(request, name, None) for name in ("wavefronts", "conflicts", "ways", "sectors")}
-    return plain(
-        RequestDocument.of(
-            origin,
-            kernel=kernel,
-            answer=answer,
-            why=tuple(why),
-            counts=origin.row,
-            **costs,
-            ideal=request.ideal if isinstance(request, SharedRequest) else request.ideal_sectors,
-            lanes=tuple(
-                ExplainedLane(
-                    lane=lane,
-                    thread=origin.threads[lane],
-                    address=int(request.addresses[lane]),
-                    group=None if shared is None else int(shared.group[lane]),
-                    wavefront=None if shared is None else int(shared.wavefront[lane]),
-                )
-                for lane in range(len(request.active))
-                if request.active[lane]
-            ),
-            collisions=() if shared is None else tuple(_collisions(shared)),
-            lines=tuple(_lines(request)) if isinstance(request, GlobalRequest) else (),
-        )
+    return RequestDocument.of(
+        origin,
+        kernel=kernel,
+        answer=answer,
+        why=tuple(why),
+        counts=origin.row,
+        **costs,
+        ideal=request.ideal if isinstance(request, SharedRequest) else request.ideal_sectors,
+        lanes=tuple(
+            ExplainedLane(
+                lane=lane,
+                thread=origin.threads[lane],
+                address=int(request.addresses[lane]),
+                group=None if shared is None else int(shared.group[lane]),
+                wavefront=None if shared is None else int(shared.wavefront[lane]),
+            )
+            for lane in range(len(request.active))
+            if request.active[lane]
+        ),
+        collisions=() if shared is None else tuple(_collisions(shared)),
+        lines=tuple(_lines(request)) if isinstance(request, GlobalRequest) else (),
     )
 
 

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import BANKS
-from memsim.document import Count, Document, DocumentPart, JsonObject, Line, plain
+from memsim.document import Count, Document, DocumentPart, Line
 from memsim.errors import MemsimError
 from memsim.launch import Natural
 from memsim.pictures.bank_use import BankUse, bank_use
@@ -151,13 +151,12 @@ class HeatmapDocument(Document, frozen=True, kw_only=True):
     panels: Annotated[tuple[HeatmapPanel, ...], Meta(description="TARGET, and what it is compared with")]
 
 
-def heatmap_document(analyses: Sequence[Analysis]) -> JsonObject:
-    """The rows of each analysis as plain values."""
+def heatmap_document(analyses: Sequence[Analysis]) -> HeatmapDocument:
     panels = (
         HeatmapPanel(kernel=analysis.trace.kernel, rows=tuple(map(_heatmap_row, heat_rows(analysis))))
         for analysis in analyses
     )
-    return plain(HeatmapDocument(panels=tuple(panels)))
+    return HeatmapDocument(panels=tuple(panels))
 
 
 def _heatmap_row(row: HeatRow) -> HeatmapRow:
@@ -241,26 +240,25 @@ def _draw(
     shown, beside = (len(LEFT), len(RIGHT)) if wide else (1, 1)
     ticks = Text("".join(f"{'' if bank % 4 else bank:>{cell_width}}" for bank in range(BANKS)))
     _print_lines(screen, LEFT[:shown], widths, ticks, RIGHT[:beside], banks * cell_width, bold=True)
-    indent = " " * (widths[0] + 2)
     for row in panel:
-        texts = _left(row)
         right = (f"{row.ways}{'!' if row.site.conflicts else ' '}", row.wavefronts)[:beside]
-        cells = _cells(row, cell_width)
-        _print_lines(
-            screen, texts[:shown], widths, cells, right, banks * cell_width, bool(row.site.conflicts)
-        )
+        left, cells, bold = _left(row)[:shown], _cells(row, cell_width), bool(row.site.conflicts)
+        _print_lines(screen, left, widths, cells, right, banks * cell_width, bold)
         if wide:
-            before = " " * (sum(widths) + 6)
-            screen.say(
-                before + cut_to_width(row.site.source, max(screen.room - len(before), NARROWEST)), "dim"
-            )
+            _print_code(screen, row, sum(widths) + 6)
     screen.say()
-    for row in () if wide else panel:
+    if wide:
+        return
+    for row in panel:
         number, where, what = _left(row)
         screen.say(f"{number.ljust(widths[0])}  {where}  {what}  {RIGHT[1]}: {row.wavefronts}")
-        screen.say(indent + cut_to_width(row.site.source, max(screen.room - len(indent), NARROWEST)), "dim")
-    if not wide:
-        screen.say()
+        _print_code(screen, row, widths[0] + 2)
+    screen.say()
+
+
+def _print_code(screen: Screen, row: HeatRow, indent: int) -> None:
+    code = cut_to_width(row.site.source, max(screen.room - indent, NARROWEST))
+    screen.say(" " * indent + code, "dim")
 
 
 def _left(row: HeatRow) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -77,8 +77,12 @@ class Detail:
 
     number: int
     site: SiteCounts
-    bad: bool
     request: SharedRequest | GlobalRequest | None
+
+    @property
+    def bad(self) -> bool:
+        """Whether it wastes anything."""
+        return (cost_ratio(self.site) or 0) > 1
 
     @property
     def story(self) -> list[str]:
@@ -126,7 +130,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
         scattered=_scattered(analysis),
         switches=switches,
         first_line=linked_verdict(analysis),
-        phrases=dict.fromkeys(phrase for _, phrase in phrases_of(analysis)),
+        phrases=dict.fromkeys(phrase for _, phrase in phrases_in(analysis.verdict, analysis.trace.kernel)),
         limits_of_totals=limits_of_totals,
         left_out=left_out(analysis),
         tables=access_tables(analysis),
@@ -154,12 +158,9 @@ def _scattered(analysis: Analysis) -> str:
 
 
 def request_page(analysis: Analysis, site: int) -> str:
-    """The worst request of an access, its row in the analysis, as a page of its own.
-
-    Raises:
-        MemsimError: as `take_apart`.
-    """
-    detail = _detail(analysis, site, take_apart(analysis, site))
+    """The worst request of an access, its row in the analysis, as a page of its own."""
+    request = take_apart(analysis, site)
+    detail = Detail(site, request.origin.row, request)
     return _rendered("explain.html", kernel=analysis.trace.kernel, detail=detail)
 
 
@@ -188,16 +189,10 @@ def flow_fragment(analysis: Analysis) -> str:
 def _details(analysis: Analysis) -> list[Detail]:
     """The sites that have details, in order: all, or the worst of many."""
     silent = [i for i, site in enumerate(analysis.sites) if not site.requests]
-    details = []
-    for i in sorted([*by_waste(analysis), *silent][:MOST_DETAILS]):
-        request = take_apart(analysis, i) if analysis.sites[i].requests else None
-        details.append(_detail(analysis, i, request))
-    return details
-
-
-def _detail(analysis: Analysis, number: int, request: SharedRequest | GlobalRequest | None) -> Detail:
-    site = analysis.sites[number]
-    return Detail(number, site, (cost_ratio(site) or 0) > 1, request)
+    return [
+        Detail(i, analysis.sites[i], take_apart(analysis, i) if analysis.sites[i].requests else None)
+        for i in sorted([*by_waste(analysis), *silent][:MOST_DETAILS])
+    ]
 
 
 def _rendered(template: str, **values: object) -> str:
@@ -247,11 +242,6 @@ def heatmap_page(analyses: Sequence[Analysis]) -> str:
 MARK = re.compile(r"`(?P<code>[^`]+)`|\*(?P<name>[^*]+)\*|\[(?P<said>[^]]+)\]\((?P<page>[^)]+)\)")
 
 
-def phrases_of(analysis: Analysis) -> Iterator[tuple[slice, Phrase]]:
-    """The phrases of an analysis's first line, with where they stand."""
-    return phrases_in(analysis.verdict, analysis.trace.kernel)
-
-
 def linked_verdict(analysis: Analysis) -> Markup:
     """The verdict as a sentence, without the kernel's name."""
     from markupsafe import Markup
@@ -260,7 +250,7 @@ def linked_verdict(analysis: Analysis) -> Markup:
     done = len(analysis.trace.kernel) + 2 if text.startswith(f"{analysis.trace.kernel}: ") else 0
     text = text[:done] + text[done : done + 1].upper() + text[done + 1 :]
     parts = [Markup()]
-    for place, phrase in phrases_of(analysis):
+    for place, phrase in phrases_in(analysis.verdict, analysis.trace.kernel):
         link = Markup('<a href="#{}">{}</a>').format(phrase.anchor, text[place])
         parts += [Markup.escape(text[done : place.start]), link]
         done = place.stop

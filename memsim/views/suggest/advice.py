@@ -11,6 +11,9 @@ from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal, advise
 from memsim.suggest.tiles import Tile
 
+#: The least share of an array's bank conflicts that a layout has to save.
+LEAST = f"{100 // LEAST_SAVED} %"
+
 
 def what_would_help(analysis: Analysis, site: int) -> list[str]:
     """The best layouts of the array that a row touches; nothing where the row has no bank conflict."""
@@ -27,7 +30,7 @@ def advice_lines(entry: Advice) -> list[str]:
     if entry.why_not:
         return [f"{entry.tile.name}: no other layout was tried: {entry.why_not}"]
     if not entry.proposals:
-        return [f"{entry.tile.name}: no layout tried saves {100 // LEAST_SAVED} % of its bank conflicts"]
+        return [f"{entry.tile.name}: no layout tried saves {LEAST} of its bank conflicts"]
     return [proposal_line(each, entry) for each in entry.proposals]
 
 

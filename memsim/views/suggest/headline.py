@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from memsim.analysis import BADLY_COALESCED
 from memsim.estimated_time import time_change
-from memsim.suggest.proposals import LEAST_SAVED
 from memsim.suggest.prove import Proof
 from memsim.suggest.ranking import Verdict
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
+from memsim.views.suggest.advice import LEAST
 from memsim.views.suggest.by_hand import by_hand
-
-_LEAST = f"{100 // LEAST_SAVED} %"
 
 
 def headline(found: Suggestions) -> str:
@@ -36,7 +34,7 @@ def _of_shared(found: Suggestions, conflicts: int, wavefronts: int) -> str:
     saved = proven or _forecast(found)
     of = f"{conflicts:,} of {wavefronts:,} shared wavefronts are bank conflicts"
     if not saved:
-        return f"{of}, and no layout tried saves {_LEAST} of them"
+        return f"{of}, and no layout tried saves {LEAST} of them"
     whole = sum(saved.values())
     all_of = "all of them" if whole == conflicts else f"{whole:,} of them"
     saves = f"saves {all_of}" if proven else f"would save {all_of}, by forecast"

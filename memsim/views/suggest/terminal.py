@@ -13,15 +13,15 @@ from memsim.pictures.proposal_banks import BeforeAndAfter, picture
 from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.privatised import atomic_sectors
-from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal
+from memsim.suggest.proposals import Advice, Proposal
 from memsim.suggest.prove import Proof
 from memsim.suggest.ranking import Verdict, verdict
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, at_all_places, count, file_names
-from memsim.views.plain import escape_markdown, fenced_block, plain_line
+from memsim.views.plain import escape_markdown, fenced_block, folded, plain_line
 from memsim.views.screen import Column, Row, lines_of_table
-from memsim.views.suggest.advice import change_name, formula, room_of
+from memsim.views.suggest.advice import LEAST, change_name, formula, room_of
 from memsim.views.suggest.by_hand import ARROW, parts
 from memsim.views.suggest.headline import headline
 
@@ -31,8 +31,6 @@ HALF = BANKS // 2  # banks that a line of the picture has: all of them are wider
 
 # What is known of a proposal, in the order in which proposals are shown. Slower by its estimated time.
 PROVEN, FORECAST, SLOWER, DISPROVEN = range(4)
-
-_LEAST = f"{100 // LEAST_SAVED} %"
 
 Names = Mapping[str, str]
 #: What is known, and how quick it is, or the change of wavefronts if it is not proven.
@@ -98,7 +96,7 @@ def as_comment(kernel: str, taken: Proof | Remapped) -> str:
         f"**What would help**: {escape_markdown(name_of(taken))} ({escape_markdown(counted)}; compiled and "
         f"replayed; results are compared by `memsim suggest {kernel} --apply`, which writes it)\n\n"
         + "".join(f"The caller has to keep {escape_markdown(each.told)}.\n\n" for each in taken.asks)
-        + f"<details><summary>The patch</summary>\n\n{diff}\n\n</details>"
+        + folded("The patch", diff)
     )
 
 
@@ -146,7 +144,7 @@ def _array(entry: Advice) -> Iterator[str]:
     elif entry.least == entry.wavefronts:
         yield "  No layout can take fewer: these lanes conflict wherever the data is placed."
     elif not entry.proposals:
-        yield f"  None of {entry.tried:,} layouts saves {_LEAST} of its conflicts;"
+        yield f"  None of {entry.tried:,} layouts saves {LEAST} of its conflicts;"
         yield f"  no layout at all can take fewer than {entry.least:,}."
     else:
         best = entry.proposals[0].cost.most
@@ -319,12 +317,17 @@ def _least_cycles(found: Suggestions) -> Iterator[str]:
     if change:
         yield f"Estimated time{which} (memsim time): {change}."
     if taken is not None and (taken.asks or taken.reorders or not found.pays):
-        numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
         said = "estimated slower, and " if found.verdict is Verdict.SLOWER else ""
         gain = "" if found.pays else f"is {said}{Verdict.NOT_WORTH.value}"
         asks = "changes what the caller has to keep" if taken.asks else ""
         order = "rounds sums otherwise" if taken.reorders else ""
-        yield f"It {' and '.join(filter(None, (gain, asks, order)))}: --apply writes it only with {numbers}."
+        why = " and ".join(filter(None, (gain, asks, order)))
+        yield f"It {why}: --apply writes it only with {take_words(found)}."
+
+
+def take_words(found: Suggestions) -> str:
+    """`--take 1 --take 3`: what names the change that is taken."""
+    return " ".join(f"--take {number}" for number in found.taken_numbers)
 
 
 def _time(before: Analysis, after: Analysis) -> Iterator[str]:
