@@ -16,15 +16,6 @@ UNMODELLED_ACCESSES = ("discard", "surface_atomic", "surface_load", "surface_red
 _ACCESSES = sorted({*UNMODELLED_ACCESSES, *(name for _, name in OPERATIONS)})
 NO_WAVEFRONTS = ("wavefronts", "conflicts", "ideal_wavefronts", "max_ways")
 
-
-#: What is counted as the cost of an access, by its space: a field of `SiteCounts`.
-COST = {
-    **dict.fromkeys(("global", "local", "texture"), "sectors"),
-    "shared": "wavefronts",
-    "constant": "requests",
-}
-
-
 #: What is counted of an access, by its space: fields of `SiteCounts`, the telling ones first.
 FIELDS = {
     "shared": ("wavefronts", "ideal_wavefronts", "conflicts", "max_ways", "requests", "instructions"),
@@ -33,6 +24,8 @@ FIELDS = {
     "constant": ("requests", "instructions"),
     "texture": ("sectors", "ideal_sectors", "lines", "requests", "instructions"),
 }
+#: What is counted as the cost of an access.
+COST = {space: fields[0] for space, fields in FIELDS.items()}
 
 
 @dataclass(frozen=True, slots=True)

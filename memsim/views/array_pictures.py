@@ -107,8 +107,7 @@ def _rung(
     row = analysis.sites[site]
     files = file_names(s.file for s in analysis.sites)
     place = f"{files[row.file]}:{row.line}" if len(files) > 1 else f"line {row.line}"
-    ends = [rows.get((end, site)) for end in (source, target)]
-    known = [end for end in ends if end is not None]
+    ends = [rows[end, site] for end in (source, target) if (end, site) in rows]  # of registers there is none
     figures = "not analyzed"
     if edge["bytes"] is not None:
         figures = f"{size(edge['bytes'])}, {count(edge['requests'], 'request')}"
@@ -118,8 +117,8 @@ def _rung(
         site=site,
         source=_side(source),
         target=_side(target),
-        source_row=ends[0] if ends[0] is not None else known[0],
-        target_row=ends[1] if ends[1] is not None else known[0],
+        source_row=ends[0],
+        target_row=ends[-1],
         kind=_kind(row.unresolved, row.space, edge),
         label=f"{place}: {access(row).removeprefix(row.space + ' ')}",
         figures=figures,
