@@ -29,6 +29,9 @@ CAUSES = (
     ("launches from kernels", r"cdp|CDP|BezierLines|ParameterBuffer"),
     ("another function is missing", r"not implemented"),
 )
+#: Programs whose random numbers begin with the time of day: each run does something else, so that counts and
+#: cycles of two runs are not compared.
+SEEDED_BY_TIME = frozenset({("Rodinia", "particlefilter_float"), ("Rodinia", "particlefilter_naive")})
 #: Suites of Python: what `tools/exec_operators.py` and `tools/exec_tests.py` ran.
 PYTHON = ("PyTorch's operators", "attorch", "Liger-Kernel", "FlagGems", "flash-linear-attention")
 WHY_NOT = {

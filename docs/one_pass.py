@@ -1,5 +1,5 @@
-"""Tables of docs/time.md: cycles with L2 in four states, measured in one pass (`lab/time/l2_states.py`),
-beside the estimates.
+"""Tables of docs/time-accuracy.md: cycles with L2 in four states, measured in one pass
+(`lab/time/l2_states.py`), beside the estimates.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from statistics import mean, median
+from statistics import geometric_mean, mean, median
 
 from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.latencies import Latencies
@@ -101,4 +101,31 @@ def large_table() -> str:
     return f"Of {len(rows)} launches: {told}.\n\n{table(head, rows, 'lr' + 'r' * 6 + 'l')}\n"
 
 
-PARTS: dict[str, Callable[[], str]] = {"states of L2": triton_table, "large launches": large_table}
+def both_ways_table() -> str:
+    """A row for each large launch of which chance decides: its runs in all states of L2, those that took
+    longer and those that took shorter, beside the estimates of both ways.
+    """
+    estimated = json.loads((VALIDATION / "large_estimates.json").read_text("utf-8"))
+    rows = []
+    for name, states in measured("_large").items():
+        if estimated[name]["otherwise"] is None:
+            continue
+        runs = sorted(cycles for state in states.values() for cycles in state[ACTIVE])
+        estimates = sorted((estimated[name][COLD], estimated[name]["otherwise"]))
+        cut = geometric_mean(estimates)
+        cells = []
+        for those, estimate in zip(([c for c in runs if c < cut], [c for c in runs if c >= cut]), estimates):
+            off = f"{100 * (estimate / median(those) - 1):+.1f} %" if those else ""
+            cells += [str(len(those)), f"{median(those):,.0f}" if those else "", f"{estimate:,}", off]
+        kernel, size = name.split()
+        rows.append([f"`{kernel}`", size, *cells])
+    of_way = ["cycles", "estimate", "error"]
+    head = ["kernel", "size", "shorter runs", *of_way, "longer runs", *of_way]
+    return table(head, rows, "lr" + "r" * 8) + "\n"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "states of L2": triton_table,
+    "large launches": large_table,
+    "both ways": both_ways_table,
+}

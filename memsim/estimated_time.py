@@ -71,8 +71,8 @@ class EstimatedTime:
 
     cycles: of ncu's `sm__cycles_active.max`. elapsed: of its `sm__cycles_elapsed.max`. seconds: of these at
     the chip's clock, in Hz. All None if there is no estimate; `unknown` says why. error: the median one of
-    cycles, as measured (docs/time.md). waiting: what its warps wait for, most first. lacks: what is not
-    modelled.
+    cycles, as measured (docs/time-accuracy.md). waiting: what its warps wait for, most first. lacks: what is
+    not modelled.
     """
 
     cycles: Count = None

@@ -58,7 +58,7 @@ from memsim.validate.profiler import find_profiler, read_code_report  # noqa: E4
 #: What is measured; ncu empties the caches before each of its passes.
 METRICS = (ACTIVE, ELAPSED, L1_HITS, L2_HITS, L2_SECTORS, DRAM_READ)
 #: Seconds of a program under ncu, and processor time of one that is recorded, and of an estimate.
-LONGEST, RECORDED, ESTIMATED = 15, 60, 90
+LONGEST, RECORDED, ESTIMATED = 15, 60, 180
 LOCK = Lock()
 Record = dict[str, Any]
 

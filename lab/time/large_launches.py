@@ -1,7 +1,7 @@
 """Launches of the catalogue most of which are too long to be followed to their end: how they are estimated.
 
 `python -m lab.time.large_launches` writes docs/validation/large_estimates.json. `lab.time.l2_states` measures
-them (l2_states_large.json beside it); docs/time.md has the table.
+them (l2_states_large.json beside it); docs/time-accuracy.md has the table.
 """
 
 from __future__ import annotations

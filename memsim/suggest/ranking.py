@@ -12,7 +12,7 @@ from enum import Enum
 from memsim.analysis import Analysis
 
 #: By how much the estimated change of a time may be off: published steps of optimisation are off by less in
-#: nine of ten cases (docs/time.md, "Is it faster?"). Smaller differences decide nothing.
+#: nine of ten cases (docs/time-accuracy.md, "Is it faster?"). Smaller differences decide nothing.
 MARGIN = 0.09
 
 

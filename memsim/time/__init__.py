@@ -1,1 +1,1 @@
-"""One multiprocessor in time: estimated cycles of a launch, from machine code alone (docs/time.md)."""
+"""One multiprocessor in time: estimated cycles of a launch, from machine code alone (docs/time-model.md)."""

@@ -163,7 +163,7 @@ def cached_requests(
 
 def _combined(requests: OrderedRequests, looks: LookUps) -> tuple[np.ndarray, np.ndarray]:
     """Whether a store goes on where one before has begun, and whether the two go to L2 together [n]: if the
-    first is still on its way (docs/time.md).
+    first is still on its way (docs/time-model.md).
     """
     row, before, made = looks.row, looks.row[looks.before], requests.made
     is_own = _goes_on(row, before, made, requests.loads)

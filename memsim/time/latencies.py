@@ -18,9 +18,10 @@ COPIED = "sectors that L2 saw of products by TMA, profiled (H200) ?"
 COPIES = "wavefronts of copies, profiled (H200)"
 BULK = "copies in bulk and mbarriers, timed (H200)"
 SET_BY_BULK = "chosen so that copies in bulk and mbarriers take what they were timed to take (H200) ?"
+BRANCHES = "branches that some lanes of a warp take, timed (H200)"
 SEEN = "sectors that L2 saw of half of the catalogue, profiled (H100, H200) ?"
 SEEN_OF_ALL = "sectors that L2 saw of all of the catalogue, profiled (H100, H200) ?"
-CHOSEN = "chosen on halves of the catalogue and of projects' launches (docs/time.md) ?"
+CHOSEN = "chosen on halves of the catalogue and of projects' launches (docs/time-accuracy.md) ?"
 GUESS = "a guess ?"
 
 
@@ -97,6 +98,7 @@ class Latencies:
     bulk_stored: int = _cycles(30, "from the last sector of a bulk store to the end of its group", GUESS)
     fence: int = _cycles(266, "of a fence for the device", CHAINS)
     printf: int = _cycles(46000, "of a call of printf by a warp", FIRST)
+    meet: int = _cycles(9, "after a BSYNC, at which lanes meet again, beyond its stall count", BRANCHES)
     branch: int = _cycles(5, "after a taken branch, beyond its stall count", CHOSEN)
     code_line: int = _cycles(6, "between 128-byte lines of code that are fetched in order", GUESS)
     code_first: int = _cycles(16, "between 128-byte lines of code that nobody has executed yet", CHOSEN)

@@ -10,7 +10,7 @@ from memsim.launch import Natural
 from memsim.time.multiprocessor import IssuedInstruction
 
 #: The mean error on the catalogue's kernels that no constant was chosen on, on the board where it is larger,
-#: and the median one on launches of public programs, with a cold L2; rounded up (docs/time.md).
+#: and the median one on launches of public programs, with a cold L2; rounded up (docs/time-accuracy.md).
 HELD_OUT_ERROR, PROJECTS_ERROR = 0.05, 0.08
 
 

@@ -409,7 +409,7 @@ class Multiprocessor:
                 return
         following = self.instructions[warp.stream[warp.at]].index
         goes_on = not one.branches or following == one.index + 1
-        self.prepare(warp, time, base, one.calls if goes_on else self.setup.set_to.branch)
+        self.prepare(warp, time, base, one.holds if goes_on else self.setup.set_to.branch)
 
     # --- time ------------------------------------------------------------------------------
 

@@ -74,7 +74,8 @@ class TimedInstruction:
     hands_over: as of `hands_over`; follows_copies: it arrives at an mbarrier when copies to shared
     memory do. bulk: of the engine that copies in bulk, also in parts; received: sectors that it brings to all
     its blocks. fills: it copies through L1, to which what is missing there is written first, in one more
-    wavefront. calls: cycles of what it calls, if that is printf, which has no code here.
+    wavefront. holds: cycles after its stall count before the next one, if that follows it: of a call of
+    printf, which has no code here, until lanes have met, or of a jump to where others go on later.
     """
 
     index: int
@@ -120,14 +121,14 @@ class TimedInstruction:
     bulk: int = 0
     received: int = 0
     fills: bool = False
-    calls: int = 0
+    holds: int = 0
 
     @property
     def is_plain(self) -> bool:
         """Does it neither wait for others nor belong to a group, and does the next one follow it?"""
         waits = max(self.barrier, self.copies, self.products, self.constant) >= 0 or self.fences
         joins = self.is_copy or self.is_product or self.closes or self.hands_over
-        return not (waits or joins or self.branches)
+        return not (waits or joins or self.branches or self.holds)
 
 
 def timed_instructions(
@@ -275,7 +276,12 @@ def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
     constants = [operand for operand in op.form.operands if isinstance(operand, Constant) and operand.bank]
     one.constant = constants[0].bank << 16 | constants[0].offset if constants else -1
     one.branches = op.flow in (Flow.BRANCH, Flow.BRANCH_ANY, Flow.INDEXED, Flow.CALL, Flow.RETURN)
-    one.calls = set_to.printf if op.flow is Flow.CALL and Trait.ABSOLUTE in op.traits else 0
+    if op.flow is Flow.CALL and Trait.ABSOLUTE in op.traits:
+        one.holds = set_to.printf
+    elif op.flow is Flow.WAIT_BARRIER:
+        one.holds = set_to.meet
+    elif op.flow is Flow.BRANCH and op.guard is None:
+        one.holds = set_to.branch  # even if it is the other way's code that follows it
     if op.flow is Flow.BLOCK_BARRIER:
         is_known = isinstance(op.form.operands[0], Immediate) if op.form.operands else True
         number, *count = numbers if is_known else (BARRIER_OF_GROUP, *numbers)

@@ -1,4 +1,4 @@
-"""Tables of docs/time.md: what the estimate of time would pick, beside what was fastest on a GPU."""
+"""Tables of docs/time-accuracy.md: what the estimate of time would pick, beside what was fastest on a GPU."""
 
 from __future__ import annotations
 

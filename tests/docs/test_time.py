@@ -1,4 +1,4 @@
-"""What docs/time.md and `memsim time` say of the error, against the recordings."""
+"""What docs/time-accuracy.md and `memsim time` say of the error, against the recordings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_error_that_is_told_is_that_of_the_kernels_that_were_held_out() -> N
 
 @pytest.mark.slow
 def test_every_kernel_that_is_far_off_is_named() -> None:
-    said = (Path(__file__).parents[2] / "docs" / "time.md").read_text("utf-8")
+    said = (Path(__file__).parents[2] / "docs" / "time-accuracy.md").read_text("utf-8")
     paragraph = said[said.index("What is far off") :].partition("\n\n")[0]
     for one in time_errors.timed_kernels():
         if max(abs(one.error(board)) for board in time_errors.products()) > 0.12:
