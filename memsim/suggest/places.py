@@ -11,19 +11,24 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
+from memsim.source.expressions import evaluate
+from memsim.source.kernels import template_arguments
 from memsim.source.syntax import Node, body_of, fields, walk
-from memsim.source.text import bracket_end
-from memsim.source.values import DEFINE, changes, initializers, value_of
+from memsim.source.text import bracket_end, without_comments
+from memsim.source.values import DECLARED, DEFINE, changes, constants, declared_pairs, initializers
 from memsim.suggest.c_text import EFFECT, NAME, index_in, names_in, substitute_variables
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.kernel_tree import KernelTree
 from memsim.suggest.loops import LEAVES, LoopHead, loop_of
+from memsim.suggest.prove import macros_of, source_of
 
 #: The names of a tile, and of what is accessed in it.
 TILE, COLUMN, ROW = "staged", "staged_column", "staged_row"
+_STAGED = "staged_value"  # what is loaded, until it is known from where
 LOADED = re.compile(r"(\w+)\s*\[")
 _BUILT_IN = frozenset(
     ("threadIdx", "blockIdx", "blockDim", "gridDim", "int", "unsigned", "size_t", "float", "double")
@@ -72,6 +77,7 @@ class Places(KernelTree):
 
     def __init__(self, job: Job, before: Analysis, bad: Iterable[SiteCounts]) -> None:
         super().__init__(before, job)
+        self.job = job
         self.bad = {(site.line, site.op) for site in bad if site.file == self.file}
 
     @cached_property
@@ -86,14 +92,30 @@ class Places(KernelTree):
 
     @cached_property
     def constants(self) -> set[str]:
-        """Macros that are numbers."""
-        return {name for name, value in DEFINE.findall(self.text) if value_of(value.strip(), {}) is not None}
+        """Macros and constants that are numbers, of included files, too, and parameters of the template; not
+        those that other variables of the kernel hide.
+        """
+        included = source_of(self.job).included_texts(self.kernel_text)
+        code = without_comments("\n".join((self.kernel_text, *included)))
+        pairs = [*DEFINE.findall(code), *chain(*(declared_pairs(one[1]) for one in DECLARED.finditer(code)))]
+        known = {**constants(code), **macros_of(self.job)}
+        numbers = (name for name, value in pairs if evaluate(value, known) is not None)
+        template = template_arguments(code, self.before.trace.kernel)
+        return {*known, *numbers, *template} - set(self._variables(known))
+
+    def _variables(self, known: Mapping[str, int]) -> Iterator[str]:
+        """The names of what the kernel declares, but for constants that are numbers."""
+        for node in (one for each in self.kernels for one in walk(each) if one.type == "declaration"):
+            is_constant = re.search(r"\bconst(?:expr)?\b", self.tree.text(node)) is not None
+            for left, value in self._assigned(node):
+                if not is_constant or evaluate(self.tree.text(value), known) is None:
+                    yield from NAME.findall(self.tree.text(left))[:1]
 
     def inlined(self, text: str, variables: Sequence[str]) -> str | None:
         """An expression of nothing but parameters, constants, thread indices and such variables."""
         text = substitute_variables(text, self.initialized)
-        known = {*_BUILT_IN, *self.types, *variables, *self.constants}
-        if any(name not in known and not name.isupper() for name in NAME.findall(text)):
+        known = {*_BUILT_IN, _STAGED, *self.types, *variables, *self.constants}
+        if any(name not in known for name in NAME.findall(text)):
             return None
         return " ".join(text.split())
 
@@ -161,11 +183,11 @@ class Places(KernelTree):
         end = bracket_end(one.value, load.end(), "[") if load else 0
         if load is None or not end:
             return None
-        value = of_own(f"{one.value[: load.start()]}STAGED{one.value[end:]}")
+        value = of_own(f"{one.value[: load.start()]}{_STAGED}{one.value[end:]}")
         index, moved = of_own(one.index), of_other(one.value[load.end() : end - 1])
         if value is None or None in (index, moved):
             return None
-        kept = f"{one.array}[{index}] = {value.replace('STAGED', own)};"
+        kept = f"{one.array}[{index}] = {value.replace(_STAGED, own)};"
         return f"{other} = {load[1]}[{moved}];", kept
 
     def places(self) -> Iterator[AssigningPart]:
@@ -289,8 +311,9 @@ class Places(KernelTree):
         """The variable of a loop that all threads go through alike; None if they may not."""
         loop = self._whole(node)
         others = names_in(loop.start, loop.end, loop.step) if loop is not None else []
-        known = all(name in self.sizes or name.isupper() or name.startswith("blockDim") for name in others)
-        return loop.variable if known and loop is not None else None
+        known = {*self.sizes, *self.constants}
+        alike = all(name in known or name.startswith("blockDim") for name in others)
+        return loop.variable if alike and loop is not None else None
 
     def _returns(self, function: Node, end: int) -> Iterator[tuple[str, tuple[int, int]]]:
         """The conditions on which threads have returned before a place, each with the statement's span."""

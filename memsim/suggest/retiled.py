@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, permutations
+from itertools import count, islice, permutations
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import SECTOR, WARP, WORD
@@ -23,6 +23,7 @@ from memsim.suggest.c_text import distance, factor
 from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.places import COLUMN, LOADED, ROW, TILE, AssigningPart, Places, Statement
+from memsim.suggest.prove import is_the_same
 from memsim.suggest.threads import OF_GRID, Remapped, replay_edit
 from memsim.suggest.transposed import tile_padding
 
@@ -51,7 +52,9 @@ class _Division:
 
 
 def retiled_elements(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The edit that leaves the fewest sectors, replayed; if it saves a quarter of the needless."""
+    """The edit with the same results that leaves the fewest sectors, replayed; if it saves a quarter of the
+    needless.
+    """
     bad = [site for site in before.sites if is_badly_coalesced(site)]
     if not bad or before.trace.blocks_replayed != job.launch.blocks:
         return ()
@@ -62,7 +65,8 @@ def retiled_elements(job: Job, before: Analysis) -> tuple[Remapped, ...]:
         found += (one for one in tried if one is not None and one.saves)
         if not found or not any(map(is_badly_coalesced, found[0].analysis.sites)):
             break
-    return tuple(sorted(found, key=lambda each: each.sectors[1])[:1])
+    best_first = sorted(found, key=lambda each: each.sectors[1])
+    return tuple(islice((one for one in best_first if is_the_same(job, one.job)), 1))
 
 
 class _Retiled(Places):

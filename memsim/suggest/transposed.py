@@ -18,13 +18,16 @@ from memsim.job import Job
 from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import Staging
 from memsim.suggest.places import COLUMN, ROW, TILE, AssigningPart, Places
+from memsim.suggest.prove import is_the_same
 from memsim.suggest.threads import Remapped, replay_edit
 
 _THREAD = re.compile(r"threadIdx\s*\.\s*([xy])\b")
 
 
 def staged_accesses(job: Job, before: Analysis, staging: Sequence[Staging]) -> tuple[Remapped, ...]:
-    """The edits for accesses that staging helps, compiled and replayed; those that save needless sectors."""
+    """The edits for accesses that staging helps, compiled and replayed: those that save needless sectors, and
+    have the same results.
+    """
     x, y, z = job.launch.block
     if min(x, y) == 1 or z > 1:
         return ()
@@ -35,7 +38,8 @@ def staged_accesses(job: Job, before: Analysis, staging: Sequence[Staging]) -> t
             continue
         name = f"the {each.site.op} of line {each.site.line} through a tile of shared memory"
         done = replay_edit(name, job, before, edit)
-        found |= {name: done} if done is not None and done.saves else {}
+        if done is not None and done.saves and is_the_same(job, done.job):
+            found[name] = done
     return tuple(found.values())
 
 

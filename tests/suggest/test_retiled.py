@@ -20,6 +20,7 @@ LINEAR = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 TURNED = "int r = i / columns, c = i % columns;"
 STORE = "out[c * rows + r] = in[i];"
 OF_ROW = "int r = blockIdx.x;"
+OF_LANE = "int MORE = 0, &other = MORE; if (threadIdx.x & 8) other = 1; __syncthreads();"
 ALONG = "for (int c = threadIdx.x; c < columns; c += blockDim.x)"
 
 
@@ -122,6 +123,7 @@ def test_other_blocks_and_sizes_compute_the_same(tmp_path: Path) -> None:
         f"{LINEAR}\n    {TURNED}\n    out[c * rows + r] = in[i] + threadIdx.x;",  # of no element's number
         f"{LINEAR}\n    {TURNED}\n    for (int k = 0; k < threadIdx.x % 2; ++k) {STORE}",
         f"{LINEAR}\n    i *= 2;\n    {TURNED}\n    if (i < rows * columns) {STORE}",
+        f"{LINEAR}\n    {TURNED}\n    {OF_LANE}\n    out[c * rows + r] = in[i] + MORE;",
     ],
 )
 def test_what_other_threads_cannot_do_is_left(body: str, tmp_path: Path) -> None:

@@ -62,6 +62,33 @@ def test_a_naive_transpose_goes_through_a_tile(body: str, tmp_path: Path) -> Non
     assert differing_results(job, taken.job) == ()
 
 
+PLANE = "out[ix * ny + iy + PLANE] = in[iy * nx + ix];"
+
+
+@pytest.mark.parametrize(
+    ("before", "is_one"),
+    [
+        ("\n#define PLANE 4096\n", True),
+        ("int PLANE = 0; if (threadIdx.y >= 8) PLANE = 4096; __syncthreads();", False),
+        ("int PLANE = 0, &other = PLANE; if (threadIdx.y >= 8) other = 4096; __syncthreads();", False),
+    ],
+)
+def test_a_constant_is_one_whatever_its_name(before: str, is_one: bool, tmp_path: Path) -> None:
+    job = job_of(tmp_path, f"{before} {GUARD} {PLANE}")
+    found = suggest(analyzed(job), job)
+    tiles = [each for each in found.remapped if "through a tile" in each.name]
+    assert bool(tiles) == is_one
+    assert all(differing_results(job, each.job, asks=each.asks) == () for each in found.remapped)
+
+
+@pytest.mark.parametrize(("constant", "is_one"), [("const int", True), ("__device__ int", False)])
+def test_a_constant_of_a_file_that_is_included_is_one(constant: str, is_one: bool, tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text(f"{constant} plane = 4096;\n")
+    job = job_of(tmp_path, f"{GUARD} {PLANE.replace('PLANE', 'plane')}")
+    (tmp_path / "k.cu").write_text('#include "sizes.h"\n' + (tmp_path / "k.cu").read_text())
+    assert any("through a tile" in each.name for each in suggest(analyzed(job), job).remapped) == is_one
+
+
 @pytest.mark.slow
 def test_other_blocks_and_sizes_compute_the_same(tmp_path: Path) -> None:
     job = job_of(tmp_path, f"{GUARD} {STORE}")
