@@ -23,7 +23,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class ChangedLine:
-    """A line of a file before and after; `new` may be several lines."""
+    """A line of a file before and after, or several from `line` on; `new` may be more or fewer than `old`."""
 
     file: str
     line: int
@@ -76,17 +76,20 @@ class Edit:
 
     @property
     def lines(self) -> tuple[ChangedLine, ...]:
-        found, start = list[ChangedLine](), 0
-        for number, old in enumerate(self.text.split("\n"), 1):
+        """What differs, line by line, but for lines that a replacement spans."""
+        found, start, number = list[ChangedLine](), 0, 1
+        within_lines = [_without_line_end(self.text, each) for each in self.replacements]
+        for end in _ends_of_lines(self.text, within_lines):
+            old = self.text[start:end]
             inside = [
                 Replacement(each.start - start, each.end - start, each.new)
-                for each in self.replacements
-                if start <= each.start <= start + len(old)
+                for each in within_lines
+                if start <= each.start <= end
             ]
             new = apply_replacements(old, inside)
             if new != old:
-                found.append(ChangedLine(self.file, number, old, new.removesuffix("\n")))
-            start += len(old) + 1
+                found.append(ChangedLine(self.file, number, old, new))
+            start, number = end + 1, number + 1 + old.count("\n")
         return tuple(found)
 
     @property
@@ -94,11 +97,12 @@ class Edit:
         """Runs of changed lines: first and last number, and the new lines."""
         found: list[tuple[int, int, list[str]]] = []
         for each in self.lines:
+            last = each.line + each.old.count("\n")
             if found and found[-1][1] == each.line - 1:
                 first, _, new = found.pop()
-                found.append((first, each.line, [*new, *each.new.split("\n")]))
+                found.append((first, last, [*new, *each.new.split("\n")]))
             else:
-                found.append((each.line, each.line, each.new.split("\n")))
+                found.append((each.line, last, each.new.split("\n")))
         return found
 
     @property
@@ -135,6 +139,18 @@ class Edit:
         )
         names = tuple(dict.fromkeys((*self.names, *other.names)))
         return replace(self, replacements=tuple(replacements), names=names)
+
+
+def _without_line_end(text: str, one: Replacement) -> Replacement:
+    """The replacement without a line end that stays."""
+    stays = one.start < one.end and text[one.end - 1] == "\n" and one.new.endswith("\n")
+    return replace(one, end=one.end - 1, new=one.new[:-1]) if stays else one
+
+
+def _ends_of_lines(text: str, replacements: Iterable[Replacement]) -> list[int]:
+    """Where lines of a text end, but for those that end within a replacement."""
+    ends = [each.start() for each in re.finditer(r"\n|\Z", text)]
+    return [end for end in ends if not any(one.start <= end < one.end for one in replacements)]
 
 
 def _in_order(replacements: Iterable[Replacement]) -> list[Replacement]:

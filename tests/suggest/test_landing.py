@@ -90,3 +90,28 @@ def test_a_review_has_a_block_for_each_run_of_lines(project: Path) -> None:
     block = text.split("```suggestion\n")[1].split("```")[0]
     assert block == "__shared__ float t[32][32 + 1];\nstatic_assert(true);\n"
     assert text.count("```suggestion") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("int a;", "long a;", "line 1"),
+        ("int a;\nint b;\n", "long a, b;\n", "lines 1 to 2"),
+        ("b;\n__shared__ float t[32][32];\nint c", "more", "lines 2 to 4"),
+        ("int b;\n__shared__ float t[32][32];\n", "", "lines 2 to 4"),
+        ("\nint b;", "", "lines 1 to 2"),
+        ("int b;\n", "int b;\nint e;\n", "line 2"),
+    ],
+)
+def test_a_review_replaces_all_lines_that_a_replacement_spans(
+    project: Path, old: str, new: str, lines: str
+) -> None:
+    edited(project, TEXT)
+    start = TEXT.index(old)
+    edit = Edit("k.cu", TEXT, (Replacement(start, start + len(old), new),))
+    ((first, last, inside),) = edit.runs
+    told = TEXT.split("\n")
+    assert "\n".join([*told[: first - 1], *inside, *told[last:]]) == edit.new
+    (changed,) = edit.lines
+    assert changed.line == first and changed.old == "\n".join(told[first - 1 : last])
+    assert f"`src/k.cu`, {lines}:" in landing.review(project / "src/k.cu", edit, "title\n")

@@ -250,12 +250,13 @@ def _lines(edit: Edit, names: Names) -> Iterator[str]:
     lines = [one for one in edit.lines if one.old.strip() != one.new.strip()]
     for each in lines[:MOST_LINES]:
         where = f"{names[each.file]}:{each.line}"
-        new = each.new.split("\n")
+        blank, old, new = " " * len(where), each.old.split("\n"), each.new.split("\n")
         if new[0] == each.old:  # lines behind it
             yield f"{where}    {new.pop(0).strip()}"
         else:
-            yield f"{where}  - {each.old.strip()}"
-        yield from (f"{'':{len(where)}}  + {line.strip()}" for line in new)
+            yield f"{where}  - {old.pop(0).strip()}"
+            yield from (f"{blank}  - {line.strip()}" for line in old)
+        yield from (f"{blank}  + {line.strip()}" for line in new)
     more = len(lines) - MOST_LINES
     if more > 0:
         yield f"and {count(more, 'line')} more"
