@@ -125,6 +125,7 @@ class Edit:
             unseen=tuple(sorted({*self.unseen, *other.unseen})),
             names=tuple(dict.fromkeys((*self.names, *other.names))),
             conditions=tuple(dict.fromkeys((*self.conditions, *other.conditions))),
+            brings_launch=self.brings_launch or other.brings_launch,
         )
 
     def followed_by(self, other: Edit) -> Edit:

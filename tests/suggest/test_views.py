@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from memsim.analysis import Analysis
+from memsim.argument_types import ArrayArg
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.suggest.proposals import advise
 from memsim.suggest.prove import differing_results, prove
 from memsim.suggest.suggestions import suggest
-from tests.suggest.kernels import Case, analyzed
+from tests.suggest.kernels import Case, analyzed, launched
 
 TRANSPOSED = """
 __device__ void fill(float *to, const float *in) {
@@ -76,6 +77,30 @@ def test_the_launch_in_the_file_has_room_for_the_larger_one(tmp_path: Path) -> N
     paddings = [each for each in found.proof.proposals if each.extra]
     assert grown == 8192 + max((each.extra for each in paddings), default=0)
     assert line.count("<<<1, dim3(32, 32), ") == 1
+
+
+@pytest.mark.parametrize("main", ["int main() { float *p = 0; k<<<1, dim3(32, 32), 4096>>>(p, p); }\n", ""])
+def test_a_static_array_s_change_and_a_dynamic_one_s_bring_the_launch_if_it_is_there(
+    main: str, tmp_path: Path
+) -> None:
+    text = """
+__global__ void k(const float *in, float *out) {
+    __shared__ float tile[32][32];
+    extern __shared__ float more[];
+    int x = threadIdx.x, y = threadIdx.y;
+    tile[y][x] = more[y * 32 + x] = in[y * 32 + x];
+    __syncthreads();
+    out[y * 32 + x] = tile[x][y] + more[x * 32 + y];
+}
+"""
+    job = launched(tmp_path, text + main, [ArrayArg((1024,)), ArrayArg((1024,))], (32, 32))
+    job = replace(job, launch=replace(job.launch, shared_bytes=4096))
+    proof = suggest(analyzed(job), job).proof
+    assert proof is not None
+    assert proof.counted == {"tile": 64, "more": 64}
+    assert proof.job.launch.shared_bytes == 4224
+    assert proof.edit.brings_launch == bool(main)
+    assert differing_results(job, proof.job) == ()
 
 
 @pytest.mark.parametrize(
