@@ -92,6 +92,14 @@ class KernelFile:
 
         return tuple(absolute_paths(self.options, self.folder))
 
+    def included_paths(self, text: str) -> list[Path]:
+        """Where the files are that `text`, a part of what the file holds, includes directly."""
+        from memsim.compile.included_files import included_by
+        from memsim.compile.options import absolute_paths
+
+        here, options = (self.folder / self.file).parent, absolute_paths(self.options, self.folder)
+        return [path for path, _ in included_by(text, here, here, options)]
+
     def _module(self, arch: Arch, instances: tuple[str, ...] = ()) -> Module:
         from memsim.compile.compile_cache import what_is_read
 

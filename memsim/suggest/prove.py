@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from memsim.suggest.ranking import quickest_first
 from memsim.suggest.tiles import Tile
 from memsim.time.quick_estimate import estimate
 
-_INCLUDE = re.compile(r"\s*#\s*include\s*[\"<]([^\">]+)[\">]")
 MOST_TRIES = 4  # the most edits that are compiled
 
 
@@ -86,10 +85,9 @@ def with_text(job: Job, file: str, text: str) -> Job:
     if file == source.file:
         return replace(job, kernel=replace(source, text=text))
     lines = source_text(job).removeprefix("\ufeff").split("\n")
+    own, other = (source.folder.absolute() / one for one in (source.file, file))
     for number, line in enumerate(lines, 1):
-        included = _INCLUDE.match(line)
-        if included and PurePosixPath(file).parts[-1:] == PurePosixPath(included[1]).parts[-1:]:
-            own, other = (source.folder.absolute() / one for one in (source.file, file))
+        if any(path.resolve() == other.resolve() for path in source.included_paths(line)):
             lines[number - 1] = f'#line 1 "{other.as_posix()}"\n{text}\n#line {number + 1} "{own.as_posix()}"'
             options = (*source.options, f"-I{(source.folder / file).parent}")
             return replace(job, kernel=replace(source, text="\n".join(lines), options=options))

@@ -338,6 +338,23 @@ def test_a_header_s_array_is_edited_in_the_header(tmp_path: Path) -> None:
     assert "the array is declared in tile.cuh, which k.cu includes by another file" in render(found)
 
 
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize("option", ["", "b"])
+def test_of_headers_of_one_name_that_which_has_the_array_is_edited(
+    order: tuple[str, str], option: str, tmp_path: Path
+) -> None:
+    whole = transpose("float tile[32][32]").text
+    for folder, text in (("a", "__device__ int one() { return 1; }\n"), ("b", whole)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "util.cuh").write_text(text)
+    names = (f"{'' if folder == option else f'{folder}/'}util.cuh" for folder in order)
+    case = replace(transpose("float t"), text="".join(f'#include "{name}"\n' for name in names))
+    found = suggest(analyzed(job := case.job(tmp_path, options=(f"-I{option}",) if option else ())), job)
+    assert found.proof is not None
+    assert found.proof.edit.file == "b/util.cuh"
+    assert found.proof.counted == {"tile": 64}
+
+
 def test_the_room_on_a_multiprocessor_is_told(tmp_path: Path) -> None:
     """7 blocks of 31 KiB and 1 KiB each fill it; 1 byte more, and there are 6."""
     case = transpose("float tile[248][32]")
