@@ -28,6 +28,7 @@ _WIDTHS: Mapping[str, int] = {
     "unsigned int": 4,
     "unsigned": 4,
     "uint32_t": 4,
+    "uint": 4,
     "unsigned long long": 8,
 }
 _TARGET = re.compile(r"&\s*\(?\s*(\w+)\s*\[(.*)\]\s*\)?", re.DOTALL)

@@ -64,12 +64,13 @@ def test_bins_in_global_memory_are_added_up_in_each_block(body: str, tmp_path: P
     assert differing_results(job, done.job) == ()
 
 
-def test_bins_in_shared_memory_are_added_up_by_each_lane(tmp_path: Path) -> None:
-    job = job_of(tmp_path, OF_BLOCK)
+@pytest.mark.parametrize("kind", ["unsigned int", "uint"])
+def test_bins_in_shared_memory_are_added_up_by_each_lane(kind: str, tmp_path: Path) -> None:
+    job = job_of(tmp_path, OF_BLOCK.replace("unsigned int", kind), kind)
     (done,) = copies(job)
     assert done.name == "local added up in a copy of each lane"
     assert done.before.conflicts > 0 == done.analysis.conflicts
-    assert "__shared__ unsigned int local_copy[64 * 32];" in done.edit.new
+    assert f"__shared__ {kind} local_copy[64 * 32];" in done.edit.new
     assert differing_results(job, done.job) == ()
 
 
