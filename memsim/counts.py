@@ -92,14 +92,14 @@ class SiteCounts:
     instructions: warp instructions executed, including those with every lane predicated off.
 
     requests: warp instructions with an active lane. As the chip splits them: for local memory one for each 4
-    bytes per lane, for constants one for each distinct address.
+    bytes per lane, for constants one for each distinct address, of texture fetches one for each 4 or 8 lanes.
 
     wavefronts, conflicts, ideal_wavefronts, max_ways: shared memory only, else None; `max_ways` is the worst
     of all requests, the others are sums. For cp_async they are for data in the L1 cache; for cp_async_cg the
     chip counts none, so they are 0.
 
-    sectors, ideal_sectors: global and local memory and distributed shared memory, else None; sums. lines: of
-    128 bytes, global and distributed shared memory.
+    sectors, ideal_sectors: global and local memory, textures and distributed shared memory, else None; sums.
+    lines: of 128 bytes, the same but for local memory.
 
     None means "does not apply", never 0. A row with `unresolved` (why its addresses are unknown) has None in
     every count but `instructions`.

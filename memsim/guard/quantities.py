@@ -8,12 +8,13 @@ from fractions import Fraction
 
 from memsim.analysis import SiteCounts
 from memsim.arch.units import WARP
+from memsim.counts import FIELDS
 
 Value = Callable[[SiteCounts], Fraction | None]
 
-SHARED, GLOBAL, LOCAL = ("shared",), ("global",), ("local",)
-WITH_IDEAL = (*SHARED, *GLOBAL, *LOCAL)
-ALL = (*WITH_IDEAL, "constant")
+SHARED, LOCAL, BY_LINES = ("shared",), ("local",), ("global", "texture")
+WITH_IDEAL = tuple(space for space in FIELDS if space != "constant")
+ALL = tuple(FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ def _average(
     return Quantity(f"{name}_per_request", meaning, spaces, average, adds_up=False, ideal=best, most=most)
 
 
-# `most` is WARP where a request is of a warp: each lane touches at most one bank, one sector and one line.
+# `most` is WARP where a request is of a warp, as each lane touches at most one bank, one sector and one line,
+# and where one is of 4 lanes of a texture fetch, as each touches at most 8 texels (4, if it is served twice).
 _TABLE = (
     Quantity(
         "ways",
@@ -90,13 +92,13 @@ _TABLE = (
     Quantity("wavefronts", "shared wavefronts", SHARED, WAVEFRONTS, ideal=IDEAL_WAVEFRONTS),
     Quantity("conflicts", "wavefronts that bank conflicts add", SHARED, field("conflicts"), whole=WAVEFRONTS),
     _average("wavefronts", "shared wavefronts", SHARED, "ideal_wavefronts"),
-    Quantity("sectors", "32-byte sectors of global memory", GLOBAL, SECTORS, ideal=IDEAL_SECTORS),
-    _average("sectors", "32-byte sectors", GLOBAL, "ideal_sectors", most=WARP),
-    Quantity("lines", "128-byte lines of global memory", GLOBAL, field("lines")),
-    _average("lines", "128-byte lines", GLOBAL, most=WARP),
+    Quantity("sectors", "32-byte sectors", BY_LINES, SECTORS, ideal=IDEAL_SECTORS),
+    _average("sectors", "32-byte sectors", BY_LINES, "ideal_sectors", most=WARP),
+    Quantity("lines", "128-byte lines", BY_LINES, field("lines")),
+    _average("lines", "128-byte lines", BY_LINES, most=WARP),
     Quantity(
         "excess",
-        "the excess over the ideal: wavefronts of shared memory, sectors of global and of local memory",
+        "the excess over the ideal: wavefronts of shared memory, sectors of the others",
         WITH_IDEAL,
         excess,
         apart=True,
@@ -110,7 +112,13 @@ _TABLE = (
         ideal=IDEAL_SECTORS,
         absent=True,
     ),
-    Quantity("requests", "warp instructions with an active lane", ALL, field("requests"), least=1),
+    Quantity(
+        "requests",
+        "warp instructions with an active lane, as the chip splits them",
+        ALL,
+        field("requests"),
+        least=1,
+    ),
     Quantity("instructions", "warp instructions executed", ALL, field("instructions"), least=1),
 )
 

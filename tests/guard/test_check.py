@@ -29,6 +29,7 @@ from tests.guard.subjects import (
     subject,
     unresolved,
 )
+from tests.traces import Request, site
 
 CLEAN_KERNEL = subject(shared(CLEAN, STORE, 10), shared(CLEAN, LOAD, 10), out(CLEAN, 10))
 # Stores 2-way (20 wavefronts of 10 requests), loads clean; 32 sectors a request where 4 would do.
@@ -61,6 +62,29 @@ def test_a_budget_holds_or_is_broken(budget: str) -> None:
 def test_counts_of_what_is_executed(holds: str, broken: str) -> None:
     assert not checked(holds, CLEAN_KERNEL).broken
     assert checked(broken, CLEAN_KERNEL).broken
+
+
+FETCH = site(line=1, op="fetch", space="texture", array="A", instruction="TLD.LZ")
+
+
+@pytest.mark.parametrize(
+    ("holds", "broken"),
+    [
+        ("sites(texture).requests <= 4", "sites(texture).requests <= 3"),  # of eight lanes each
+        ("sites(texture).instructions <= 1", "sites(texture).instructions < 1"),
+        ("sites(texture).sectors <= 32", "sites(texture).sectors <= 31"),
+        ("sites(texture).sectors_per_request <= 8", "sites(texture).sectors_per_request <= ideal"),
+        ("sites(texture).lines <= 32", "sites(texture).lines_per_request < 8"),
+        ("sites(texture).excess <= 28", "sites(texture).excess < 80%"),
+        ("sectors <= 36", "sectors <= 35"),
+    ],
+)
+def test_what_is_counted_of_textures_has_budgets(holds: str, broken: str) -> None:
+    kernel = subject((FETCH, [Request(SCATTERED)]), out(CLEAN))
+    assert checked(holds, kernel).rows and not checked(holds, kernel).broken
+    assert checked(broken, kernel).broken
+    without = subject(shared(CLEAN), out(CLEAN))
+    assert not checked("sites(texture).requests <= 4", without).rows
 
 
 def test_the_row_that_breaks_it_is_named() -> None:
