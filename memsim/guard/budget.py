@@ -229,10 +229,9 @@ def _why_it_cannot_fail(budget: Budget, quantity: Quantity) -> str | None:
         return f"{quantity.name} are never below their ideal" if budget.relation == ">=" else None
     if budget.reference is not None or budget.relation == "==":
         return None
-    if (
-        budget.percent and upper
-    ):  # every request has an ideal of at least 1 and one wavefront without conflict
-        return "excess is always less than the total" if budget.limit >= 100 else None
+    if budget.percent and upper:
+        # Every request has an ideal of at least 1, and one wavefront without conflict.
+        return f"{quantity.name} can never be all of the total" if budget.limit >= 100 else None
     if upper and quantity.most is not None and budget.holds(Fraction(quantity.most), budget.limit):
         return f"{quantity.name} are never above {quantity.most}"
     least = 0 if budget.percent else quantity.least
