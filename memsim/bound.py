@@ -325,8 +325,9 @@ def _l2_cycles(sectors: L2Sectors, multiprocessors: int, chip: Arch) -> float:
 
 
 def percent(share: float) -> str:
-    """`61 %`."""
-    return f"{100 * share:.0f} %"
+    """`61 %`: a share of 0 to 1, or a change; whole percents, and never 100 for a share that is only near."""
+    text = f"{100 * share:.0f}"
+    return "over 99 %" if text == "100" and share < 1 else f"{text} %"
 
 
 def _assumptions(trace: Trace, chip: Arch) -> Iterator[str]:

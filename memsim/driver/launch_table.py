@@ -7,11 +7,12 @@ from typing import Annotated, TextIO
 
 from msgspec import Meta
 
+from memsim.bound import percent
 from memsim.document import Dim3, Document, DocumentPart, JsonObject, Line, Texts, plain
 from memsim.driver.execute_launches import Launches, LaunchKind
 from memsim.estimated_time import EstimatedTime, duration
 from memsim.launch import Natural
-from memsim.views.labels import count, dim3, percent
+from memsim.views.labels import count, dim3
 from memsim.views.screen import Column, Row, Screen
 
 COLUMNS = (

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 from msgspec import Meta
 
+from memsim.bound import percent
 from memsim.document import Document, DocumentPart, Line, one_of
 from memsim.errors import MemsimError
 from memsim.sweep.results import Counts, VariantResult, cost_name, frontier, groups
 from memsim.views.canvas import new_figure, style
-from memsim.views.labels import count, number, percent
+from memsim.views.labels import count, number
 from memsim.views.screen import Column, Row, Screen
 
 if TYPE_CHECKING:

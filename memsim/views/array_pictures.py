@@ -12,11 +12,12 @@ from typing import Any
 
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS, WARP
+from memsim.bound import percent
 from memsim.errors import MemsimError
 from memsim.pictures.array_layouts import WordLayout, layouts
 from memsim.pictures.data_flow import FlowNode
 from memsim.pictures.data_flow import flow as flow_graph
-from memsim.views.labels import access, count, file_names, percent, size
+from memsim.views.labels import access, count, file_names, size
 
 SIDES = ("global", "shared")
 CAPTIONS = ("global arrays", "registers", "shared arrays")

@@ -130,12 +130,6 @@ def share(part: int, whole: int) -> str:
     return f"{percent} %"
 
 
-def percent(share: float) -> str:
-    """`50 %`: a share of 0 to 1, whole percents, and never 100 for what is only near."""
-    text = f"{100 * share:.0f}"
-    return "over 99 %" if text == "100" and share < 1 else f"{text} %"
-
-
 def amount(value: Fraction | None, percent: bool = False) -> str:
     """`65,536`, `4.5`, `12.5 %`; `~` before what was rounded."""
     if value is None:

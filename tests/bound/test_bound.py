@@ -294,6 +294,11 @@ def test_the_page_says_it_below_its_first_line() -> None:
     assert f"bank conflicts the bound is {percent(analysis_of('transpose_naive').bound.gain)} lower" in page
 
 
+def test_a_share_that_is_not_all_is_never_100_percent() -> None:
+    assert [percent(share) for share in (0.994, 0.995, 0.997, 1 - 1e-9)] == ["99 %", *["over 99 %"] * 3]
+    assert [percent(share) for share in (1, 1.004, 1.5, 0)] == ["100 %", "100 %", "150 %", "0 %"]
+
+
 def test_suggestions_say_whether_a_cure_can_gain_anything() -> None:
     job = catalog()["kernel_v4_colmajor"].job((128, 128, 16))
     analysis = ShownAnalysis.of(analyze_trace(running.trace_job(job, apart=True)))
