@@ -21,7 +21,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 def no_kept_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test changes in memsim's code is in no key: verbs keep no traces unless a test is about that."""
     monkeypatch.setattr("memsim.cli.launch_options.open_cache", lambda no_cache: None)
-    monkeypatch.setattr("memsim.cli.suggest.open_cache", lambda no_cache: None)
 
 
 @pytest.fixture(autouse=True)

@@ -227,19 +227,23 @@ def analyze_target(
     return analysis_of(ctx, target, job_of(ctx, target, beside=beside), with_time=with_time)
 
 
-def analysis_of(ctx: click.Context, target: str, job: Job, *, with_time: bool = False) -> Analysis:
-    """The analysis of TARGET, whose job this is. with_time: with the line that estimates its time."""
-    analysis = analyze_trace(trace_of_target(ctx, target, job), job.arch)
+def analysis_of(
+    ctx: click.Context, target: str, job: Job, *, with_time: bool = False, apart: bool = False
+) -> Analysis:
+    """The analysis of TARGET, whose job this is. with_time: with the line that estimates its time. apart:
+    requests are apart that another layout may tell apart.
+    """
+    analysis = analyze_trace(trace_of_target(ctx, target, job, apart=apart), job.arch)
     if not with_time:
         return analysis
     return with_estimated_time(analysis, job, open_cache(ctx.params.get("no_cache", False)), "quick")
 
 
-def trace_of_target(ctx: click.Context, target: str, job: Job) -> Trace:
-    """The trace of TARGET, whose job this is: the one that is kept, or a new one."""
+def trace_of_target(ctx: click.Context, target: str, job: Job, *, apart: bool = False) -> Trace:
+    """The trace of TARGET, whose job this is: the one kept, or a new one; `apart` as in `analysis_of`."""
     cache = open_cache(ctx.params.get("no_cache", False))
     with progress_bar(target) as report:
-        trace = trace_of(job, cache, report, make=_tracer(ctx.params.get("jobs")))
+        trace = trace_of(job, cache, report, apart=apart, make=_tracer(ctx.params.get("jobs")))
     for note in notes_of(job, cache):
         say(f"note: {note}", err=True)
     return trace

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from memsim.analysis import Analysis, analyze_trace
-from memsim.cli.launch_options import job_of, repeat, target_options
-from memsim.cli.options import JSON, open_cache
+from memsim.cli.launch_options import analysis_of, job_of, repeat, target_options
+from memsim.cli.options import JSON
 from memsim.cli.output import echo_json, progress_bar, say, say_all, say_code
 from memsim.errors import MemsimError
 from memsim.estimated_time import time_change
@@ -23,7 +22,6 @@ from memsim.suggest.prove import Proof, differing_results, edit_job, has_source,
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
-from memsim.targets.cache import trace_of, with_estimated_time
 from memsim.validate.live import holds, render, to_dict
 from memsim.validate.live import verify as measure_both
 from memsim.views.suggest import terminal
@@ -82,7 +80,6 @@ def suggest(
     patch_file: Path | None,
     branch: str | None,
     as_json: bool,
-    no_cache: bool,
     **_: object,
 ) -> None:
     """Proposes layout changes that remove bank conflicts, and proves them by replay.
@@ -108,7 +105,7 @@ def suggest(
     lands = apply or patch_file is not None or branch is not None
     if lands:
         _refuse_to_apply(target, job)
-    found = find(_analysis(target, job, open_cache(no_cache)), job, arrays, take, first)
+    found = find(analysis_of(ctx, target, job, with_time=True, apart=True), job, arrays, take, first)
     measured = None
     if verify and found.taken is not None:
         with progress_bar("measuring") as report:
@@ -249,10 +246,3 @@ def _refuse_to_apply(target: str, job: Job) -> None:
         )
     if not has_source(job):
         raise MemsimError(f"CUDA source is edited, and {target} is not CUDA source")
-
-
-def _analysis(target: str, job: Job, cache: Path | None) -> Analysis:
-    """The launch as it is, with requests apart that another layout may tell apart."""
-    with progress_bar(target) as report:
-        analysis = analyze_trace(trace_of(job, cache, report, apart=True), job.arch)
-        return with_estimated_time(analysis, job, cache, "quick")

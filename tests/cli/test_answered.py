@@ -32,8 +32,7 @@ def executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(PreparedLaunch, "run", counted)
     monkeypatch.setenv("MEMSIM_CACHE_DIR", str(tmp_path / "kept"))
-    for verb in ("launch_options", "suggest"):
-        monkeypatch.setattr(f"memsim.cli.{verb}.open_cache", open_cache)
+    monkeypatch.setattr("memsim.cli.launch_options.open_cache", open_cache)
     monkeypatch.chdir(tmp_path)
     Path("stride.cuh").write_text("#define STRIDE 1\n")
     Path("copy.cu").write_text(SOURCE)

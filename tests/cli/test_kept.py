@@ -41,8 +41,7 @@ def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(cache, "trace_job", trace_job)
     monkeypatch.setenv("MEMSIM_CACHE_DIR", str(tmp_path / "kept"))
-    for verb in ("launch_options", "suggest"):
-        monkeypatch.setattr(f"memsim.cli.{verb}.open_cache", options.open_cache)
+    monkeypatch.setattr("memsim.cli.launch_options.open_cache", options.open_cache)
     monkeypatch.chdir(tmp_path)
     return made
 

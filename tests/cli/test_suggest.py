@@ -325,6 +325,28 @@ def test_a_program_of_the_user_s_needs_no_option(memsim: Run, tile: Path) -> Non
     assert memsim("suggest program.cu").out.startswith("transpose: no bank conflict")
 
 
+COPY = """\
+__global__ void copy(const float *in, float *out) {
+    out[threadIdx.x] = in[threadIdx.x] * FACTOR;
+}
+"""
+COPY_LAUNCH = "copy.cu --grid 1 --block 32 --arg 'f32[32]' --arg 'f32[32]'"
+
+
+def test_notes_of_the_compilation_are_said_as_by_analyze(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("copy.cu").write_text(COPY)
+    without = memsim("suggest", COPY_LAUNCH, "-D FACTOR=2")
+    assert (without.code, without.err) == (0, "")
+    entry = {"directory": str(tmp_path), "file": "copy.cu", "command": "nvcc -DFACTOR=2 -c copy.cu"}
+    Path("compile_commands.json").write_text(json.dumps([entry]))
+    done = memsim("suggest", COPY_LAUNCH)
+    assert done.code == 0 and done.err.startswith("note: options of ") and "-DFACTOR=2" in done.err
+    assert done.err == memsim("analyze", COPY_LAUNCH).err
+
+
 @pytest.mark.slow
 def test_what_the_source_does_not_say_is_asked_for(memsim: Run, tile: Path) -> None:
     Path("program.cu").write_text(PROGRAM.replace("const int n = 64", 'int n = atoi(getenv("N"))'))
