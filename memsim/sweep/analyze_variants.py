@@ -6,6 +6,7 @@ A launch may be split by blocks, so that one launch keeps many processes busy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -55,7 +56,11 @@ def sweep(
     file = None if path is None else kept_in(path, tuple(variants[0].values))
     kept = {} if file is None else {result.key: result for result in file.read()}
     missing = [variant for variant in variants if variant.key not in kept]
-    found = {variant.key: kept[variant.key] for variant in variants if variant.key in kept}
+    found = {
+        variant.key: replace(kept[variant.key], work=variant.work)
+        for variant in variants
+        if variant.key in kept
+    }
     if file is not None:
         file.write([*_others(kept.values(), variants), *found.values()])
     try:
@@ -66,7 +71,7 @@ def sweep(
             counted = _counted([variant.job for variant in missing], jobs, time)
         for done, (number, counts) in enumerate(counted, 1):
             variant = missing[number]
-            result = found[variant.key] = VariantResult(variant.values, counts, variant.key)
+            result = found[variant.key] = VariantResult(variant.values, counts, variant.key, variant.work)
             if file is not None:
                 file.add(result)
             if progress is not None:

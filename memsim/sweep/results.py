@@ -20,9 +20,6 @@ from memsim.counts import sums_of_counts
 from memsim.errors import MemsimError
 from memsim.files import file_exists, open_replacement
 
-#: Labels whose values change the amount of work, as those of arguments do (`arg 1`).
-WORK = ("size", "grid", "blocks")
-
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -50,11 +47,12 @@ COUNTS = NAMES[:-1]
 
 @dataclass(frozen=True, slots=True)
 class VariantResult:
-    """A variant's values and counts. key: as in `Variant`."""
+    """A variant's values and counts. key, work: as in `Variant`; no file has the work."""
 
     values: Mapping[str, str]
     counts: Counts
     key: str
+    work: tuple[str, ...] = ()
 
 
 def counts_of(analysis: Analysis) -> Counts:
@@ -91,10 +89,7 @@ def groups(results: Sequence[VariantResult]) -> list[list[int]]:
     """Results of the same work (size, grid, arguments), which are comparable."""
     found: dict[tuple[str, ...], list[int]] = {}
     for i, result in enumerate(results):
-        key = tuple(
-            value for label, value in result.values.items() if label in WORK or label.startswith("arg ")
-        )
-        found.setdefault(key, []).append(i)
+        found.setdefault(result.work, []).append(i)
     return list(found.values())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -19,6 +19,7 @@ from typing import Any
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
+from memsim.sweep.results import KEY, NAMES
 from memsim.targets.cache import model_version
 from memsim.targets.offers import Spell
 from memsim.targets.target import catalogue, is_file, read_job
@@ -27,17 +28,20 @@ RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
 BETWEEN = "|"
 #: Keys whose texts are extents of a launch, and those whose text is one integer.
 EXTENTS, INTEGERS = ("grid", "block"), ("shared_bytes", "blocks", "max_steps")
+#: Keys whose texts change the amount of work.
+WORK = ("size", "grid", "blocks", "args")
 #: More variants than this are probably a mistake in a range.
 MOST = 100_000
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One combination. values: by what varies, in the order of the command line. key: of everything that
-    determines its counts.
+    """One combination. values: by what varies, in the order of the command line. work: the values that change
+    the amount of work. key: of everything that determines its counts.
     """
 
     values: Mapping[str, str]
+    work: tuple[str, ...]
     job: Job
     key: str
 
@@ -120,33 +124,35 @@ def variants(
     if count == 1 and not one_will_do:
         hint = "such as -D PAD=0..8, --block '16,16|32,32' or 'transpose_*'"
         raise MemsimError("nothing varies, so there is nothing to sweep", hint=hint)
-    varying = [choice for choice in choices if len(choice.values) > 1]
     found = []
     for combination in product(*(choice.values for choice in choices)):
-        chosen = dict(zip((choice.label for choice in choices), combination))
         name, said = _said(choices, combination)
         job = read_job(name, said, where="--arg", spell=spell, verb="sweep")
-        values = {choice.label: chosen[choice.label] for choice in varying}
-        found.append(Variant(values, job, _key(name, said, job, timed)))
+        chosen = list(zip(choices, combination))
+        values = {choice.label: value for choice, value in chosen if len(choice.values) > 1}
+        work = tuple(value for choice, value in chosen if choice.key in WORK)
+        found.append(Variant(values, work, job, _key(name, said, job, timed)))
     return found
 
 
 def _choices(texts: Mapping[str, str | Sequence[str]]) -> list[NamedValue]:
-    found = []
+    found, columns = [], {"target", *texts, *NAMES, KEY}
     for key, value in texts.items():
         if isinstance(value, str):
             found.append(NamedValue(key, key, alternatives(value)))
         elif key == "options":
-            found += map(_option, value)
+            found += [_option(text, columns) for text in value]
         else:
             found += [NamedValue(f"arg {i}", key, alternatives(text)) for i, text in enumerate(value, 1)]
     return found
 
 
-def _option(text: str) -> NamedValue:
+def _option(text: str, columns: Collection[str]) -> NamedValue:
+    """An option for the compiler. columns: of a table of the sweep, whose names no macro may have."""
     name, equals, value = text.partition("=")
-    if text.startswith("-D") and equals:
-        return NamedValue(name.removeprefix("-D"), "options", alternatives(value), f"{name}=")
+    macro = name.removeprefix("-D")
+    if macro != name and equals:
+        return NamedValue(name if macro in columns else macro, "options", alternatives(value), f"{name}=")
     return NamedValue(text, "options", (text,))
 
 

@@ -14,6 +14,7 @@ from memsim.sweep import analyze_variants as module
 from memsim.sweep import results_shown
 from memsim.sweep.results import Counts, VariantResult, frontier, groups
 from memsim.sweep.variants import alternatives, targets_of, variants
+from memsim.targets.target import read_job
 from tests.cli.conftest import memsim as run  # noqa: F401  # the fixture of the command line
 
 LAYOUTS = """\
@@ -186,9 +187,8 @@ def test_the_plot(folder: Path, run: Any) -> None:  # noqa: F811
 
 def test_the_frontier() -> None:
     def result(needed: int, wavefronts: int | None, size: str = "1") -> VariantResult:
-        return VariantResult(
-            {"size": size, "PAD": "0"}, Counts(wavefronts=wavefronts, shared_bytes=needed), ""
-        )
+        counts = Counts(wavefronts=wavefronts, shared_bytes=needed)
+        return VariantResult({"size": size, "PAD": "0"}, counts, "", work=(size,))
 
     points = [result(10, 5), result(8, 9), result(12, 5), result(9, 9), result(20, 2), result(7, None)]
     assert frontier(points) == [1, 0, 4]
@@ -198,12 +198,45 @@ def test_the_frontier() -> None:
     assert frontier(both) == [0, 2, 1]
 
 
-def test_a_macro_that_is_named_like_an_option_changes_no_work() -> None:
-    def results(label: str) -> list[VariantResult]:
-        return [VariantResult({label: str(n)}, Counts(wavefronts=1, shared_bytes=n), "") for n in (1, 2)]
+@pytest.mark.parametrize(
+    ("option", "macro", "label"),
+    [
+        ({"grid": "1|2"}, "grid", "-Dgrid"),
+        ({"size": "32,32|64,32"}, "size", "-Dsize"),
+        ({"blocks": "1|2"}, "blocks", "-Dblocks"),
+        ({"args": ["1|2"]}, "arg", "arg"),
+        ({"grid": "1|2"}, "gridpad", "gridpad"),
+        ({"grid": "1|2"}, "wavefronts", "-Dwavefronts"),
+    ],
+)
+def test_a_macro_that_is_named_like_an_option_is_no_option(
+    option: dict[str, Any], macro: str, label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = read_job("transpose_naive", {})
+    monkeypatch.setattr("memsim.sweep.variants.read_job", lambda *_, **__: job)
 
-    assert groups(results("gridpad")) == groups(results("argument")) == [[0, 1]]
-    assert groups(results("grid")) == groups(results("arg 1")) == [[0], [1]]
+    def work(texts: dict[str, Any]) -> tuple[list[tuple[str, ...]], list[list[int]]]:
+        found = variants("transpose_naive", texts)
+        results = [VariantResult(one.values, Counts(), one.key, one.work) for one in found]
+        return [tuple(one.values) for one in found], groups(results)
+
+    own, macros = "arg 1" if "args" in option else next(iter(option)), {"options": [f"-D{macro}=1|2"]}
+    assert work(option) == ([(own,)] * 2, [[0], [1]])
+    assert work(macros)[1] == [[0, 1]]
+    assert work(option | macros) == ([(own, label)] * 4, [[0, 1], [2, 3]])
+
+
+def test_what_is_compared_is_known_of_a_file_that_is_gone_on_with(folder: Path, run: Any) -> None:  # noqa: F811
+    (folder / "layouts.py").write_text(LAYOUTS.replace("pad", "grid"))
+    launch = "sweep layouts.py:transpose --block 32,32 -j 1"
+    macro = run(launch, "-D grid=0..1 -o macro.csv")
+    assert macro.out.startswith("2 variants; fewest wavefronts: 64 with grid 1, 4,224 shared bytes")
+    assert run(launch, "-D grid=0..1 -o macro.csv").out == macro.out
+    both = run(launch, "--grid '1|2' -D grid=0..1 -o both.csv")
+    assert "fewest wavefronts" not in both.out and "of the same work" in both.out
+    assert run(launch, "--grid '1|2' -D grid=0..1 -o both.csv").out == both.out
+    rows = [(row["grid"], row["-Dgrid"], row["wavefronts"]) for row in table(folder / "both.csv")]
+    assert rows == [("1", "0", "1056"), ("1", "1", "64"), ("2", "0", "2112"), ("2", "1", "128")]
 
 
 def test_variants_that_cost_as_little_as_the_best_are_marked_alike() -> None:
