@@ -297,14 +297,18 @@ LATER = {
 ALL_LAUNCHES = "all launches"
 
 
+def compared_launches() -> list[dict[str, Any]]:
+    """Launches of programs, as measured, that do the same in each run."""
+    every = launches_of(PROGRAM_CYCLES)
+    return [one for one in every if (one["suite"], one["program"]) not in SEEDED_BY_TIME]
+
+
 def programs_table() -> str:
     """Errors of the launches that public programs make, by half of these, and by how long they take; and of
     those of projects that were measured later.
     """
     estimates = {program_launch(one): one["estimated"] for one in launches_of(PROGRAM_ESTIMATES)}
-    measured = [
-        one for one in launches_of(PROGRAM_CYCLES) if (one["suite"], one["program"]) not in SEEDED_BY_TIME
-    ]
+    measured = compared_launches()
     later = {suite for suites in LATER.values() for suite in suites}
     programs = sorted({(one["suite"], one["program"]) for one in measured if one["suite"] not in later})
     random.Random(28).shuffle(programs)
@@ -339,6 +343,32 @@ def programs_table() -> str:
     head = ["launches", "number", "no estimate", "median error", "mean", "bias (median)"]
     head += ["median error, elapsed", "rank correlation", f"L1's hit rate within {POINTS:g} points"]
     return table(head, rows, "l" + "r" * 8) + "\n"
+
+
+def l1_twice() -> str:
+    """How many rates of L1 are as in a second run of the same launches, and as estimated in either."""
+    again = json.loads((VALIDATION / "program_l1_again.json").read_text("utf-8"))["rates"]
+    estimates = {program_launch(one): one["estimated"] for one in launches_of(PROGRAM_ESTIMATES)}
+    rates = []
+    for one in compared_launches():
+        name = "|".join(one[key] for key in ("suite", "program", "kernel"))
+        estimate = estimates.get(program_launch(one), {}).get(COLD)
+        if estimate is not None and name in again:
+            rates.append((estimate[L1_HITS], one["measured"][L1_HITS], again[name]))
+    first, second, chip, either = (
+        sum(abs(a - b) <= POINTS for a, b in pairs)
+        for pairs in (
+            [(estimate, run) for estimate, run, _ in rates],
+            [(estimate, run) for estimate, _, run in rates],
+            [(one, other) for _, one, other in rates],
+            [min(((e, a), (e, b)), key=lambda pair: abs(pair[0] - pair[1])) for e, a, b in rates],
+        )
+    )
+    return (
+        f"L1's hit rate of {len(rates):,} of these launches was counted twice. Estimates are within {POINTS:g} "
+        f"points of {first} in the first run, of {second} in the second one, and of {either} in one of them; "
+        f"the chip is within {POINTS:g} points of itself in {chip}.\n"
+    )
 
 
 #: Of `HOPPER_CYCLES`, by whether the model was made with them.
@@ -404,6 +434,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "published steps": ladders_table,
     "estimates of projects' launches": projects_table,
     "estimates of programs' launches": programs_table,
+    "hit rates counted twice": l1_twice,
     "estimates of copies in bulk": hopper_table,
     "what each unit contributes to time": ablation_table,
     "constants of time": constants_table,
