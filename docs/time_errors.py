@@ -364,10 +364,11 @@ def l1_twice() -> str:
             [min(((e, a), (e, b)), key=lambda pair: abs(pair[0] - pair[1])) for e, a, b in rates],
         )
     )
+    near = f"within {POINTS:g} points of"
     return (
-        f"L1's hit rate of {len(rates):,} of these launches was counted twice. Estimates are within {POINTS:g} "
-        f"points of {first} in the first run, of {second} in the second one, and of {either} in one of them; "
-        f"the chip is within {POINTS:g} points of itself in {chip}.\n"
+        f"L1's hit rate of {len(rates):,} of these launches was counted twice. Estimates are {near} {first} in the "
+        f"first run, of {second} in the second one, and of {either} in one of them; the chip is {near} itself in "
+        f"{chip}.\n"
     )
 
 
