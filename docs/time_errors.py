@@ -367,8 +367,8 @@ def l1_twice() -> str:
     near = f"within {POINTS:g} points of"
     return (
         f"L1's hit rate of {len(rates):,} of these launches was counted twice. Estimates are {near} {first} "
-        f"in the first run, of {second} in the second one, and of {either} in one of them; the chip is {near} "
-        f"itself in {chip}.\n"
+        f"in the first run, of {second} in the second one, and of {either} in one of them; the chip is "
+        f"{near} itself in {chip}.\n"
     )
 
 

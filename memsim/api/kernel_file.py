@@ -61,6 +61,7 @@ class KernelFile:
 
     @property
     def as_file(self) -> KernelFile:
+        """Itself."""
         return self
 
     @property

@@ -57,6 +57,7 @@ class CutLaunch:
 
     @cached_property
     def launch(self) -> PreparedLaunch:
+        """Ready to run."""
         return prepared_launch(self.job, everything=False)
 
     def __call__(self, number: int, progress: Progress | None = None) -> PartOfLaunch:
@@ -80,7 +81,11 @@ class CutLaunch:
 
 
 def cut_launch(job: Job, most: int, *, apart: bool = False) -> CutLaunch | str:
-    """A launch in at most so many parts; or why it is not divided, in words."""
+    """A launch in at most so many parts; or why it is not divided, in words.
+
+    Raises:
+        MemsimError: as `trace_job`.
+    """
     if isinstance(job.kernel, TraceSource):
         return "it has no machine code"
     launch, chosen = prepared_launch(job, everything=False), blocks_of(job)
@@ -113,6 +118,9 @@ def trace_shared(
     """As `trace_job`, in at most so many parts, by so many processes at once.
 
     `tell`: is told why it is done by this process alone.
+
+    Raises:
+        MemsimError: as `trace_job`, or processes die.
     """
     cut = cut_launch(job, parts, apart=apart) if parts > 1 else ""
     if isinstance(cut, str):

@@ -159,6 +159,9 @@ def trace_with(
     """The trace of the blocks `chosen` (linear numbers, None for all) of a job with machine code, as a
     recorder keeps it. `every_branch`: as `PreparedLaunch`. `judges`: say, too, what is not certain of it;
     otherwise a trace of the whole launch has said so, and `order` is told of what orders accesses.
+
+    Raises:
+        MemsimError: as `trace_job`.
     """
     launch = prepared_launch(job, everything=everything, every_branch=every_branch, memory=memory)
     heard, races = run_blocks(job, launch, recorder, chosen, progress, judges=judges, order=order)
@@ -167,7 +170,11 @@ def trace_with(
 
 
 def prepared_launch(job: Job, **how: Any) -> PreparedLaunch:
-    """A job with machine code, ready to run; `how`: as `PreparedLaunch`."""
+    """A job with machine code, ready to run; `how`: as `PreparedLaunch`.
+
+    Raises:
+        MemsimError: as `trace_job`.
+    """
     from memsim.simt.prepared_launch import MAX_STEPS, PreparedLaunch
 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
@@ -189,6 +196,9 @@ def run_blocks(
 ) -> tuple[Heard, tuple[SeenRace, ...]]:
     """Run blocks for a recorder; what became known, and the races that their first accesses show. `judges`:
     find these, and whether order decides a count; otherwise `order` is told of what orders accesses.
+
+    Raises:
+        MemsimError: as `trace_job`.
     """
     from memsim.sanitizer.contents import ContentDoubts, not_given
     from memsim.sanitizer.first_races import FirstRaces, Overheard, may_race
@@ -218,7 +228,11 @@ def run_blocks(
 def trace_of_launch(
     job: Job, launch: PreparedLaunch, recorder: Recorder, heard: Heard, races: tuple[SeenRace, ...]
 ) -> Trace:
-    """The trace of a launch whose blocks have run."""
+    """The trace of a launch whose blocks have run.
+
+    Raises:
+        MemsimError: as `PreparedLaunch.finish`.
+    """
     doubts = launch.finish(heard, recorder)
     found = _recorded_trace(job, launch, recorder, heard, races)
     if doubts and not found.uncertain and not _counts_the_same_elsewhere(job, launch, found):
@@ -284,7 +298,11 @@ def _recorded_trace(
 
 
 def run_job(job: Job, progress: Progress | None = None) -> None:
-    """Executes all of a job; array arguments are written in place."""
+    """Executes all of a job; array arguments are written in place.
+
+    Raises:
+        MemsimError: as `run`.
+    """
     execute_job(job, Listener(), progress, everything=True)
 
 
@@ -302,6 +320,9 @@ def execute_job(
 ) -> Memory:
     """Execute blocks (linear numbers, None for all) of a job with machine code for a listener; returns the
     memory. `how`: as `PreparedLaunch.run`, the rest as `PreparedLaunch`.
+
+    Raises:
+        MemsimError: as `trace_job`.
     """
     what = {"everything": everything, "every_branch": every_branch, "looked_at": looked_at}
     launch = prepared_launch(job, memory=memory, **what)

@@ -70,6 +70,7 @@ class HelpText(click.HelpFormatter):
     """Help whose examples and lists fit, too."""
 
     def getvalue(self) -> str:
+        """The text."""
         return "".join(f"{wrap_line(line, self.width)}\n" for line in super().getvalue().splitlines())
 
 
@@ -93,6 +94,7 @@ class Verbs(click.Group):
     """Imports a verb's module when it is asked for: no verb waits for what only others need."""
 
     def invoke(self, ctx: click.Context) -> object:
+        """Runs the verb."""
         if asked_by_environment():
             trust_nothing()
         try:

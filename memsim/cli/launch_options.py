@@ -181,6 +181,9 @@ def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
     """The job of TARGET, with what the command line says of its launch.
 
     beside: it is looked at beside the TARGET that the options are for; they count as far as they make sense.
+
+    Raises:
+        MemsimError: as `read_job`.
     """
     project = _of_project(target) if may_be_named(target) and target not in catalog() else None
     kind, given = TARGET if project else kind_of(target), launch_said(ctx)
@@ -202,6 +205,9 @@ def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
 def each_launch(ctx: click.Context, target: str) -> list[tuple[str, Job | MemsimError]]:
     """The launches that a CUDA file makes, in the source's words, or why one cannot be read; none where the
     command line says more of the launch than its kernel and values of names, or TARGET is something else.
+
+    Raises:
+        MemsimError: as `read_job`.
     """
     given = launch_said(ctx)
     if not is_source(target) or {"grid", "block", "args", "shared_bytes", "cluster"} & given.keys():
@@ -223,7 +229,11 @@ def each_launch(ctx: click.Context, target: str) -> list[tuple[str, Job | Memsim
 def analyze_target(
     ctx: click.Context, target: str, *, beside: bool = False, with_time: bool = False
 ) -> Analysis:
-    """The analysis of TARGET; `beside` as in `job_of`, `with_time` as in `analysis_of`."""
+    """The analysis of TARGET; `beside` as in `job_of`, `with_time` as in `analysis_of`.
+
+    Raises:
+        MemsimError: as `job_of` and `analysis_of`.
+    """
     return analysis_of(ctx, target, job_of(ctx, target, beside=beside), with_time=with_time)
 
 
@@ -232,6 +242,9 @@ def analysis_of(
 ) -> Analysis:
     """The analysis of TARGET, whose job this is. with_time: with the line that estimates its time. apart:
     requests are apart that another layout may tell apart.
+
+    Raises:
+        MemsimError: whatever goes wrong in the kernel.
     """
     analysis = analyze_trace(trace_of_target(ctx, target, job, apart=apart), job.arch)
     if not with_time:
@@ -240,7 +253,11 @@ def analysis_of(
 
 
 def trace_of_target(ctx: click.Context, target: str, job: Job, *, apart: bool = False) -> Trace:
-    """The trace of TARGET, whose job this is: the one kept, or a new one; `apart` as in `analysis_of`."""
+    """The trace of TARGET, whose job this is: the one kept, or a new one; `apart` as in `analysis_of`.
+
+    Raises:
+        MemsimError: whatever goes wrong in the kernel.
+    """
     cache = open_cache(ctx.params.get("no_cache", False))
     with progress_bar(target) as report:
         trace = trace_of(job, cache, report, apart=apart, make=_tracer(ctx.params.get("jobs")))

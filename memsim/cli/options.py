@@ -212,7 +212,11 @@ recording_options = with_options(
 def folder_of_recordings(
     ctx: click.Context, live: bool, record: bool, gpu: str | None, traces: Path | None
 ) -> Path:
-    """Where recordings are."""
+    """Where recordings are.
+
+    Raises:
+        click.UsageError: options that make no sense together.
+    """
     if record and not live:
         raise click.UsageError("--record needs --live", ctx)
     if gpu and live:

@@ -33,6 +33,9 @@ def save_picture(
     """Writes a page, or a figure, by the file's suffix; nothing is drawn for a kind that is not known.
 
     name: of the page, if no file is asked for.
+
+    Raises:
+        MemsimError: an unknown suffix, matplotlib is not installed, or the file cannot be written.
     """
     with path_to_write(asked, free_path(name, PAGE), err=err) as path:
         if path.suffix == PAGE:

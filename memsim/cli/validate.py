@@ -51,6 +51,7 @@ class Found:
 
     @property
     def passed(self) -> bool:
+        """Whether everything is as predicted."""
         return all(by_instruction.is_as_predicted(comparison) for _, comparison in self.compared)
 
 

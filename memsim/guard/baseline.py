@@ -98,6 +98,7 @@ class BaselineDocument(msgspec.Struct):
 
 
 def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
+    """The entry for an analysis."""
     origin = analysis.trace.origin
     files = dict(origin.files) if origin is not None and not origin.doubt else {}
     bound = analysis.bound

@@ -123,9 +123,11 @@ class Budget:
 
     @property
     def needs_baseline(self) -> bool:
+        """Whether it requires a baseline."""
         return (self.quantity is None and self.figure is None) or self.reference == BASELINE
 
     def holds(self, value: Fraction, limit: Fraction) -> bool:
+        """Whether `value` is within `limit`."""
         return RELATIONS[self.relation](value, limit)
 
 

@@ -249,6 +249,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
+        """The answer in one line."""
         kinds = [line.change.kind for line in self.lines if line.change]
         names = self.a.name if self.a.name == self.b.name else f"{self.a.name} -> {self.b.name}"
         if not self.differs:
@@ -272,6 +273,7 @@ class Comparisons:
 
     @property
     def verdict(self) -> str:
+        """The answer in one line."""
         if len(self.pairs) == 1 and not (self.only_a or self.only_b or self.failed):
             return self.pairs[0].verdict
         different = sum(pair.differs for pair in self.pairs)
@@ -308,6 +310,7 @@ def compare(a: Side, b: Side) -> Comparison:
 
 
 def side_of(name: str, analysis: Analysis) -> Side:
+    """An analysis as a side."""
     return Side(name, rows_by_statement(analysis), analysis.totals, launch_of(analysis), analysis.estimate)
 
 

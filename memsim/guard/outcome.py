@@ -61,6 +61,7 @@ class Finding:
 
     @property
     def breaks(self) -> bool:
+        """Whether the budget is broken."""
         return self.kind not in HARMLESS
 
 
@@ -78,6 +79,7 @@ class Checked:
 
     @property
     def broken(self) -> bool:
+        """Whether a finding breaks it."""
         return any(finding.breaks for finding in self.findings)
 
 
@@ -160,6 +162,7 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
+        """The answer in one line."""
         broken = [checked for checked in self.checked if checked.broken]
         kernels = _count(len(self.kernels), "kernel")
         if broken:

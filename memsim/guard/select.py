@@ -63,6 +63,7 @@ class Scanner:
         return piece
 
     def end(self) -> None:
+        """Require the end of the text."""
         self.skip_blanks()
         if self.at < len(self.text):
             self.fail(f"unexpected {self.text[self.at :]!r}")
@@ -77,6 +78,7 @@ class Scanner:
         raise MemsimError(message, column=self.start + 1, source=self.text, hint=hint)
 
     def skip_blanks(self) -> None:
+        """Move to the next token."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
@@ -123,6 +125,7 @@ class Selector:
     columns: tuple[int, ...] = field(default=(), compare=False)
 
     def values(self, kind: str) -> list[str]:
+        """The values of the filters of a kind."""
         return [value for other, value in self.filters if other == kind]
 
     def matches(self, kernel: str, site: SiteCounts) -> Match:

@@ -39,6 +39,7 @@ class BeforeAndAfter:
 
 
 def picture(proposal: Proposal) -> BeforeAndAfter:
+    """The picture of a proposal."""
     before, tile, change = proposal.before, proposal.tile, proposal.change
     worst = max(tile.sites, key=lambda number: before.sites[number].badness)
     request = take_apart(before, worst)

@@ -408,6 +408,8 @@ def _is_less(before: EstimatedTime | None, after: EstimatedTime | None, share: f
 
 
 class Asynchronous(TileCopies):
+    """A kernel's source, in which asynchronous copies take the place of loads and stores."""
+
     def edited(self) -> tuple[str, Edit] | None:
         """What becomes of the kernel, and the edit; None if there is nothing to copy."""
         hidden = any(one.type in _HIDDEN for one in self.nodes)

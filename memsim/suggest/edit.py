@@ -107,6 +107,7 @@ class Edit:
 
     @property
     def diff(self) -> str:
+        """The change as a unified diff."""
         return git_diff(self.file, self.text, self.new)
 
     def joined(self, other: Edit) -> Edit | None:

@@ -272,6 +272,7 @@ class HaloTile:
 
     @property
     def bytes(self) -> int:
+        """What the tile takes."""
         return self.shape[0] * self.pitch * self.size
 
     @property
@@ -350,6 +351,7 @@ class HaloTile:
 
     @property
     def name(self) -> str:
+        """What it is called."""
         return f"{self.array}_halo{self.number or ''}"
 
     @cached_property

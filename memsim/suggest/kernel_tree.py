@@ -200,6 +200,7 @@ class KernelTree:
 
     @property
     def body(self) -> Node | None:
+        """The kernel's."""
         return None if self.definition is None else body_of(self.definition)
 
     def functions(self, op: str = "") -> list[Node]:

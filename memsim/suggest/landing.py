@@ -35,7 +35,11 @@ def path_of(job: Job, edit: Edit) -> Path:
 
 
 def apply(path: Path, edit: Edit) -> None:
-    """Writes the edited text into its file."""
+    """Writes the edited text into its file.
+
+    Raises:
+        MemsimError: it cannot be written.
+    """
     write_text(path, _with_line_ends(path, edit.new), "it")
 
 

@@ -72,16 +72,20 @@ class XorSwizzle:
         return 1 << self.base + self.bits
 
     def places(self, offsets: Offsets) -> Offsets:
+        """The new offsets of the bytes at `offsets`."""
         return offsets ^ (offsets // self.every % (1 << self.bits) << self.base)
 
     def size(self, size: int) -> int:
+        """The new size in bytes of an array of `size` bytes: unchanged."""
         return size
 
     def whole(self, width: int) -> bool:
+        """Whether an aligned access of `width` bytes stays aligned and contiguous."""
         return width <= 1 << self.base
 
     @property
     def period(self) -> int:
+        """Requests whose addresses differ by a multiple of so many bytes cost the same afterwards."""
         return int(np.lcm(self.every << self.bits, LINE))
 
 

@@ -63,6 +63,8 @@ def record_edits(job: Job, before: Analysis) -> list[Edit]:
 
 
 class Records(ElementUses):
+    """A kernel's source, in which records are looked for."""
+
     def __init__(self, job: Job, before: Analysis, file: str) -> None:
         super().__init__(job, before, file)
         self.warps = -(-job.launch.threads // WARP)

@@ -186,10 +186,12 @@ def _change_of(before: int, after: int) -> CountChange:
 
 
 def change_part(change: Map) -> Change:
+    """A layout."""
     return PaddingPart.of(change) if isinstance(change, Padding) else SwizzlePart.of(change)
 
 
 def remapped_part(found: Remapped) -> RemappedPart:
+    """Other threads."""
     return RemappedPart.of(
         found,
         block=found.job.launch.block,
@@ -201,10 +203,12 @@ def remapped_part(found: Remapped) -> RemappedPart:
 
 
 def lanes_part(found: Renumbering) -> LanesPart:
+    """Other lanes."""
     return LanesPart(name=found.name, bits=found.order, wavefronts=_change_of(*found.wavefronts))
 
 
 def split_part(found: Split) -> SplitPart:
+    """Accesses that are better split."""
     return SplitPart.of(
         found,
         array=found.tile.name,
@@ -215,6 +219,7 @@ def split_part(found: Split) -> SplitPart:
 
 
 def staging_part(found: Staging) -> StagingPart:
+    """An access that is better staged."""
     return StagingPart.of(found.site, sectors=_change_of(*found.sectors), bytes=found.room)
 
 

@@ -201,6 +201,7 @@ MOST_ROWS = 24  # of a table
 
 
 def write(target: str, found: EveryValue, stream: TextIO) -> None:
+    """Prints the answer on `stream`."""
     screen = Screen(stream)
     screen.say(f"{target}: {headline(found)}", "bold")
     wrong = [each for each in found.replayed if not each.is_free]
@@ -227,6 +228,7 @@ def write(target: str, found: EveryValue, stream: TextIO) -> None:
 
 
 def headline(found: EveryValue) -> str:
+    """The answer in a line."""
     names = " and ".join(found.names)
     wrong = sum(not each.is_free for each in found.replayed)
     if wrong and found.is_exact:

@@ -56,6 +56,7 @@ class VariantResult:
 
 
 def counts_of(analysis: Analysis) -> Counts:
+    """The counts of an analysis."""
     trace, sites = analysis.trace, analysis.sites
     lost = [site.unresolved for site in sites if site.unresolved is not None]
     needed = max(trace.launch.shared_bytes, trace.shared_end)
@@ -122,6 +123,7 @@ class Kept(ABC):
 
     @property
     def header(self) -> list[str]:
+        """The names of all columns."""
         return [*self.labels, *NAMES, KEY]
 
     def read(self) -> list[VariantResult]:
@@ -145,19 +147,31 @@ class Kept(ABC):
         return [self._result(row) for row in rows]
 
     def write(self, results: Iterable[VariantResult]) -> None:
-        """Rewrite the file atomically."""
+        """Rewrite the file atomically.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
         self.results = list(results)
         with open_replacement(self.path, "the results") as file:
             self._write(file)
 
     def add(self, result: VariantResult) -> None:
-        """Add a result; the file is rewritten if that was not done for a while."""
+        """Add a result; the file is rewritten if that was not done for a while.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
         self.results.append(result)
         if monotonic() - self.saved > SAVE_EVERY:
             self.close()
 
     def close(self) -> None:
-        """Make sure that all results are written."""
+        """Make sure that all results are written.
+
+        Raises:
+            MemsimError: they cannot be.
+        """
         self.write(self.results)
         self.saved = monotonic()
 
@@ -187,7 +201,11 @@ class CsvFile(Kept):
     """Text, one line per result."""
 
     def add(self, result: VariantResult) -> None:
-        """Append the result as a line."""
+        """Append the result as a line.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
         try:
             with self.path.open("a", encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerow(self._row(result))

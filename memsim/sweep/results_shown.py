@@ -39,6 +39,7 @@ COLUMNS = {
 
 
 def write(results: Sequence[VariantResult], stream: TextIO) -> None:
+    """Prints the answer and the table, and why variants could not be analyzed."""
     screen, best, marks = Screen(stream), frontier(results), _marks(results)
     screen.say(headline(results, best), "bold")
     screen.say()

@@ -26,6 +26,7 @@ LEFT_OUT = "Not modelled: latencies, arbitration between warps, sectors that DRA
 
 
 def write(analysis: Analysis, stream: TextIO) -> None:
+    """Prints the bounds on `stream`."""
     bound, screen = analysis.bound, Screen(stream)
     screen.say(f"{analysis.trace.kernel}: {bound.verdict}", "bold")
     if bound.units:

@@ -142,6 +142,7 @@ STYLES = {
 
 
 def write(comparisons: Comparisons, stream: TextIO) -> None:
+    """Prints the comparison on `stream`; the first line is the answer."""
     screen = Screen(stream)
     screen.say(comparisons.verdict, "bold")
     alone = len(comparisons.pairs) == 1
@@ -262,6 +263,7 @@ class ComparisonDocument(Document, frozen=True, kw_only=True):
 
 
 def as_json(comparisons: Comparisons) -> str:
+    """Indented JSON."""
     document = ComparisonDocument.of(
         comparisons, not_compared=comparisons.failed, kernels=tuple(map(_kernel_part, comparisons.pairs))
     )

@@ -50,6 +50,7 @@ def write(found: Sanitized, stream: TextIO, name: str = "") -> None:
 
 
 def headline(found: Sanitized) -> str:
+    """The answer in a line."""
     said = []
     for possible in (False, True):
         counts = Counter(one.tool for one in found.errors if bool(one.doubt) == possible)

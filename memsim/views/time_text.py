@@ -36,6 +36,7 @@ ISSUED = "selected"
 
 
 def write(time: LaunchTime, stream: TextIO) -> None:
+    """Prints the estimate on `stream`."""
     screen = Screen(stream)
     screen.say(f"{time.kernel}: {headline(time)}", "bold")
     screen.say()
@@ -46,6 +47,7 @@ def write(time: LaunchTime, stream: TextIO) -> None:
 
 
 def headline(time: LaunchTime) -> str:
+    """The answer in a line."""
     total = sum(time.stalls.values())
     waits = [
         f"{percent(cycles / total)} {reason}" for reason, cycles in time.stalls.items() if reason != ISSUED

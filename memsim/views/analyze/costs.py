@@ -136,7 +136,11 @@ def worst_site(analysis: Analysis) -> int:
 
 
 def choose_sites(analysis: Analysis, line: str | None, site: int | None) -> list[int]:
-    """The row to explain, of that line or number, or the worst; then the others on the line."""
+    """The row to explain, of that line or number, or the worst; then the others on the line.
+
+    Raises:
+        MemsimError: as `worst_site` and `sites_on_line`.
+    """
     if line is not None:
         return sites_on_line(analysis, line)
     return [worst_site(analysis) if site is None else site]

@@ -26,6 +26,7 @@ BYTES_A_MARK = (2, 4)  # the second where the first does not fit
 
 
 def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
+    """Prints the request."""
     screen = Screen(stream)
     origin, row = request.origin, request.origin.row
     answer, *story = sentences(request)
@@ -240,6 +241,7 @@ class RequestDocument(Document, frozen=True, kw_only=True):
 
 
 def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> RequestDocument:
+    """A request of a kernel as plain values."""
     origin, answer, *why = request.origin, *sentences(request)
     shared = request if isinstance(request, SharedRequest) else None
     costs = {name: getattr(request, name, None) for name in ("wavefronts", "conflicts", "ways", "sectors")}

@@ -76,6 +76,7 @@ def sentences(request: SharedRequest | GlobalRequest) -> list[str]:
 
 
 def shared_answer(request: SharedRequest) -> str:
+    """The answer in a line."""
     took = f"{count(request.wavefronts, 'wavefront')} for this request"
     if request.conflicts:
         clean = request.wavefronts - request.conflicts * request.passes
@@ -205,6 +206,7 @@ def _no_false_alarm(request: SharedRequest, words: int) -> str:
 
 
 def global_answer(request: GlobalRequest) -> str:
+    """The answer in a line."""
     sectors = f"{count(request.sectors, 'sector')} of 32 bytes"
     if request.sectors == request.ideal_sectors:
         return f"Coalesced: {sectors}, the minimum."

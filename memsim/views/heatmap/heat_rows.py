@@ -152,6 +152,7 @@ class HeatmapDocument(Document, frozen=True, kw_only=True):
 
 
 def heatmap_document(analyses: Sequence[Analysis]) -> HeatmapDocument:
+    """The rows of each analysis as plain values."""
     panels = (
         HeatmapPanel(kernel=analysis.trace.kernel, rows=tuple(map(_heatmap_row, heat_rows(analysis))))
         for analysis in analyses

@@ -158,7 +158,11 @@ def _scattered(analysis: Analysis) -> str:
 
 
 def request_page(analysis: Analysis, site: int) -> str:
-    """The worst request of an access, its row in the analysis, as a page of its own."""
+    """The worst request of an access, its row in the analysis, as a page of its own.
+
+    Raises:
+        MemsimError: as `take_apart`.
+    """
     request = take_apart(analysis, site)
     detail = Detail(site, request.origin.row, request)
     return _rendered("explain.html", kernel=analysis.trace.kernel, detail=detail)
