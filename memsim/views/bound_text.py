@@ -13,7 +13,6 @@ from memsim.analysis import Analysis
 from memsim.bound import Bound, BoundFigures, percent
 from memsim.document import Document, Texts
 from memsim.least_work import dram_bytes
-from memsim.model.occupancy import Occupancy
 from memsim.views.labels import at_all_places, count, number, size
 from memsim.views.screen import Column, Row, Screen
 
@@ -103,7 +102,7 @@ def occupancy_lines(analysis: Analysis) -> Iterator[str]:
         f"{percent(held.share)} of its warps; limited by {' and '.join(held.limited_by)} ({limits}). "
         f"A thread has {needs.registers} registers, a block {needs.shared_bytes:,} B of shared memory."
     )
-    yield from _cliffs(analysis.bound, held)
+    yield from _cliffs(analysis.bound)
     if waves is not None:
         last = waves.waves % 1
         tail = f"; the last is {percent(last)} full" if waves.waves > 1 and last else ""
@@ -111,8 +110,11 @@ def occupancy_lines(analysis: Analysis) -> Iterator[str]:
         yield f"Waves: {waves.waves:.2f}{tail}. {busiest}"
 
 
-def _cliffs(bound: Bound, held: Occupancy) -> Iterator[str]:
+def _cliffs(bound: Bound) -> Iterator[str]:
     """How much as many blocks may take, and what would make room for more."""
+    held = bound.occupancy
+    if held is None:
+        return
     if bound.room is not None:
         registers, shared = bound.room.registers, bound.room.shared_bytes
         each = f"{registers} registers a thread, or {shared:,} B of shared memory a block"
