@@ -357,9 +357,16 @@ def test_the_first_fetch_of_a_texture_waits_longer() -> None:
 
 
 def test_a_call_of_what_has_no_code_takes_its_time() -> None:
-    call = {"branches": True, "calls": 500}
+    call = {"branches": True, "holds": 500}
     assert ran(program(call, EXIT, EXIT), [[0, 1]]).cycles == 1 + 500 + 1
     assert ran(program(call, EXIT, EXIT), [[0, 2]]).cycles == 2  # it went elsewhere
+
+
+def test_lanes_that_meet_hold_their_warp_and_no_other() -> None:
+    code = program({"holds": 9, "stall": 5}, EXIT)
+    assert ran(code, [[0, 1]]).cycles == 5 + 9 + 1
+    assert ran(code, [[0, 0, 1]]).cycles == 2 * (5 + 9) + 1  # the parts of a warp, one after the other
+    assert ran(code, [[0, 1]] * 4).cycles == 5 + 9 + 1  # one in each scheduler
 
 
 def test_what_warps_waited_for_adds_up_to_their_time() -> None:
