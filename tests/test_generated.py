@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 
 # These analyze much of the catalogue. The others are made in half a second, and stale after a small change.
-PAGES = "bounds catalog claims layouts performance questions suggest time tuning tutorial validation"
+PAGES = "bounds catalog claims layouts performance questions suggest time time-accuracy time-model tuning tutorial validation"
 SLOW = {"README.md", *(f"docs/{page}.md" for page in PAGES.split())}
 DOCUMENTS = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in generate.FILES]
 
@@ -27,12 +27,13 @@ def test_a_document_is_what_it_would_be_now(name: str) -> None:
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The documents, somewhere else, with parts that are made in no time; no pictures and no notebook."""
+    """The documents, somewhere else, with parts that are made in no time; no pictures, notebook or schemas."""
     for part in generate.PARTS:
         monkeypatch.setitem(generate.PARTS, part, lambda part=part: f"{part}\n")
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     monkeypatch.setattr(generate.pictures, "stale_pictures", lambda root, names: [])
     monkeypatch.setattr(generate.notebook, "is_stale", lambda root: False)
+    monkeypatch.setattr(generate.schemas, "write_schemas", lambda: None)  # those that ship
     for name in generate.FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
