@@ -13,8 +13,9 @@ ROOT = Path(__file__).parents[1]
 
 
 # These analyze much of the catalogue. The others are made in half a second, and stale after a small change.
-PAGES = "bounds catalog claims layouts performance questions suggest time time-accuracy time-model tuning tutorial validation"
-SLOW = {"README.md", *(f"docs/{page}.md" for page in PAGES.split())}
+PAGES = "bounds catalog claims layouts performance questions suggest tuning tutorial validation"
+TIME = "time time-accuracy time-model"
+SLOW = {"README.md", *(f"docs/{page}.md" for page in (*PAGES.split(), *TIME.split()))}
 DOCUMENTS = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in generate.FILES]
 
 
@@ -27,7 +28,7 @@ def test_a_document_is_what_it_would_be_now(name: str) -> None:
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The documents, somewhere else, with parts that are made in no time; no pictures, notebook or schemas."""
+    """The documents, somewhere else, with parts made in no time; no pictures, notebook or schemas."""
     for part in generate.PARTS:
         monkeypatch.setitem(generate.PARTS, part, lambda part=part: f"{part}\n")
     monkeypatch.setattr(generate, "ROOT", tmp_path)
