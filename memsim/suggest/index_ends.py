@@ -85,6 +85,7 @@ class IndexSum:
 
     @property
     def is_uniform(self) -> bool:
+        """Whether it is the same in all threads of a block, and in all iterations."""
         return all(atom.is_uniform for atom in self.atoms)
 
     @property
@@ -94,6 +95,7 @@ class IndexSum:
 
     @property
     def known(self) -> IndexSum:
+        """Without variables in it."""
         return self._with(lambda atom: atom.known)
 
     @property

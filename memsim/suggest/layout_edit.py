@@ -27,7 +27,8 @@ from memsim.suggest.c_text import (
 )
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.maps import Map, Padding, XorSwizzle
-from memsim.suggest.writing import Span, Use, Writing
+from memsim.suggest.uses import Span, Use
+from memsim.suggest.writing import Writing
 
 # Names of constants meant to be changed: a row stride or a padding.
 KNOB = re.compile(r"(?i)^(ld[a-z]?\d?|.*(stride|pitch|pad|skew).*)$")

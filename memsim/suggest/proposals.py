@@ -22,12 +22,13 @@ from memsim.arch import Arch
 from memsim.arch.units import LINE, WORD
 from memsim.launch import Launch
 from memsim.model.occupancy import Needs, occupancy
+from memsim.suggest.array_parts import PartOfArray
 from memsim.suggest.count import Cost, count, least_wavefronts
 from memsim.suggest.edit import Edit
 from memsim.suggest.layout_edit import edit, row_factors
 from memsim.suggest.maps import UNCHANGED, Map, Padding, candidates
 from memsim.suggest.tiles import Tile, tiles, view
-from memsim.suggest.writing import PartOfArray, Writing, writing_of_array
+from memsim.suggest.writing import Writing, writing_of_array
 from memsim.trace.trace import Trace
 
 LEAST_SAVED = 20  # of so many wavefronts of conflicts a layout has to save one: less is chance in the data

@@ -261,6 +261,7 @@ class EveryValueDocument(Document, frozen=True, kw_only=True):
 
 
 def prove_document(target: str, found: EveryValue) -> EveryValueDocument:
+    """The answer as `memsim prove --json` prints it."""
     return EveryValueDocument.of(found, target=target, answer=headline(found))
 
 

@@ -144,6 +144,7 @@ class SweepDocument(Document, frozen=True, kw_only=True):
 
 
 def sweep_document(results: Sequence[VariantResult]) -> SweepDocument:
+    """The results as `memsim sweep --json` prints them."""
     best = frontier(results)
     variants = (
         SweptVariant(values=dict(one.values), counts=one.counts, on_frontier=number in best)

@@ -231,6 +231,7 @@ def launches_document(launches: Sequence[tuple[str, Sanitized | MemsimError]]) -
 
 
 def sanitize_document(found: Sanitized) -> SanitizeDocument:
+    """The findings as `memsim sanitize --json` prints them."""
     launch = found.launch
     findings = tuple(_part(launch, one) for one in found.findings)
     return SanitizeDocument.of(found, grid=launch.grid, block=launch.block, findings=findings)

@@ -140,6 +140,7 @@ class TimeDocument(Document, frozen=True, kw_only=True):
 
 
 def time_document(time: LaunchTime) -> TimeDocument:
+    """The estimate as `memsim time --json` prints it."""
     return TimeDocument.of(
         time,
         held_out_error=HELD_OUT_ERROR,
