@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 47  # the size of the address space
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
-MAX_CLUSTER = 16  # cudaFuncAttributeNonPortableClusterSizeAllowed; 8 without
+PORTABLE_CLUSTER, MAX_CLUSTER = 8, 16  # without and with cudaFuncAttributeNonPortableClusterSizeAllowed
 
 
 def is_integer(value: object) -> bool:

@@ -31,7 +31,7 @@ API cuArrayCreate(CUarray *made, const CUDA_ARRAY_DESCRIPTOR *how) {
 }
 API cuArrayDestroy(CUarray array) {
   if (!array) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult result = release(((struct array *)array)->at);
+  CUresult result = release(((struct array *)array)->at, ON_DEVICE);
   free(array);
   return result;
 }
@@ -63,17 +63,25 @@ static struct side side_of(CUmemorytype type, const void *host, CUdeviceptr devi
   if (found.at) found.at += x + y * found.pitch + z * found.slice;
   return found;
 }
+static size_t span_of(const struct side *side, const CUDA_MEMCPY3D *c) {
+  if (!c->WidthInBytes || !c->Height || !c->Depth) return 0;
+  return (c->Depth - 1) * side->slice + (c->Height - 1) * side->pitch + c->WidthInBytes;
+}
+static int is_side(const struct side *side, const CUDA_MEMCPY3D *c) {
+  if (!side->at || (c->Height > 1 && side->pitch < c->WidthInBytes)) return 0;
+  return is_within((CUdeviceptr)side->at, span_of(side, c));
+}
 static CUresult copy_box(const CUDA_MEMCPY3D *c) {
   READY;
   struct side from = side_of(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcPitch, c->srcHeight, c->srcXInBytes,
                              c->srcY, c->srcZ, c);
   struct side to = side_of(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstPitch, c->dstHeight, c->dstXInBytes,
                            c->dstY, c->dstZ, c);
-  if (!from.at || !to.at) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_side(&from, c) || !is_side(&to, c)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t z = 0; z < c->Depth; z++)
     for (size_t y = 0; y < c->Height; y++)
       memmove(to.at + z * to.slice + y * to.pitch, from.at + z * from.slice + y * from.pitch, c->WidthInBytes);
-  if (c->Depth && c->Height) has_written(to.at, (c->Depth - 1) * to.slice + (c->Height - 1) * to.pitch + c->WidthInBytes);
+  has_written(to.at, span_of(&to, c));
   return OK;
 }
 // Bytes of an array one after the other, whatever its rows.

@@ -14,7 +14,7 @@ enum operation {
   OP_FUNCTION,    // u32 module, name -> struct function_info and its parameters
   OP_VARIABLE,    // u32 module, name -> u64 address, u64 bytes
   OP_ALLOCATE,    // u64 bytes, u32 kind, u32 alignment -> u64 address
-  OP_FREE,        // u64 address
+  OP_FREE,        // u64 address, u64 the kinds that it may be of, a bit each
   OP_RANGE,       // u64 address -> u64 start, u64 bytes, u32 kind, u32 0
   OP_LAUNCH,      // struct launch, parameters
   OP_OCCUPANCY,   // u32 function, u32 threads, u64 dynamic shared bytes -> u32 blocks
@@ -25,6 +25,8 @@ enum operation {
   OP_FORGET,      // u64 handle
   OP_VIRTUAL,     // u64 step, u64 address, u64 bytes -> u64 address
   OP_TENSOR_MAP,  // struct tensor_map, or u64 address and a map -> the map, of that address
+  OP_HEAP,        // u64 bytes that kernels may allocate
+  OP_RESET,       // frees everything; variables are as the code has them
 };
 enum virtual_step { RESERVE, GIVE_UP, TAKE, GIVE_BACK, MAP, UNMAP };
 
@@ -36,7 +38,7 @@ struct hello {
   uint32_t attributes, unused;  // pairs of u32 follow: CUdevice_attribute, value
 };
 
-#define FUNCTION_ATTRIBUTES 10  // CUfunction_attribute 0 to 9
+#define FUNCTION_ATTRIBUTES 14  // CUfunction_attribute 0 to 13
 
 struct function_info {
   uint32_t number, parameters, bytes;   // pairs of u32 follow, for each parameter: offset, size
@@ -46,9 +48,10 @@ struct function_info {
 struct stretch { uint64_t start, end; };  // of addresses
 
 #define WRITTEN 4
+enum launch_flag { COOPERATIVE = 1, LARGE_CLUSTERS = 2 };
 
 struct launch {
-  uint32_t function, grid[3], block[3], shared, cluster[3], cooperative;
+  uint32_t function, grid[3], block[3], shared, cluster[3], flags;
   struct stretch written[WRITTEN];  // of the device's memory, by calls, since the launch before; empty ones are zeros
 };
 

@@ -5,6 +5,7 @@
 // events are empty. What is not here is a refusal that says its name (memsim/driver/native_build.py).
 #define _GNU_SOURCE
 #include "channel.h"
+#include "error_texts.h"
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -26,6 +27,7 @@ static struct stretch written[WRITTEN];  // of the device's memory, by calls, si
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER, launching = PTHREAD_MUTEX_INITIALIZER;
 static char the_context, the_pool;
 static __thread int is_current;
+static void forget_ranges(void);
 
 #define READY do { if (!is_initialized) return CUDA_ERROR_NOT_INITIALIZED; if (broken) return broken; } while (0)
 
@@ -72,7 +74,7 @@ API cuDeviceGetAttribute(int *value, CUdevice_attribute wanted, CUdevice device)
   *value = 0;
   for (uint32_t i = 0; i < memsim_device()->attributes; i++, pair += 2)
     if (pair[0] == (uint32_t)wanted) *value = (int)pair[1];
-  return wanted < 1 ? CUDA_ERROR_INVALID_VALUE : OK;
+  return wanted < 1 || wanted >= CU_DEVICE_ATTRIBUTE_MAX ? CUDA_ERROR_INVALID_VALUE : OK;
 }
 API cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
   CUresult failed = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
@@ -106,7 +108,12 @@ static CUresult use_context(CUcontext *context, CUdevice device) {
 }
 API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return use_context(context, device); }
 API cuDevicePrimaryCtxRelease(CUdevice device) { return OK; }
-API cuDevicePrimaryCtxReset(CUdevice device) { broken = OK; return OK; }
+API cuDevicePrimaryCtxReset(CUdevice device) {
+  broken = OK;
+  if (!is_initialized) return CUDA_ERROR_NOT_INITIALIZED;
+  forget_ranges();
+  return (CUresult)memsim_ask(OP_RESET, NULL, 0, NULL, 0, NULL, 0, NULL);
+}
 API cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) { return OK; }
 API cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
   *flags = 0;
@@ -143,10 +150,26 @@ API cuCtxGetId(CUcontext context, unsigned long long *number) { *number = 1; ret
 API cuCtxGetApiVersion(CUcontext context, unsigned *version) { *version = 3020; return OK; }
 #undef cuCtxSynchronize
 API cuCtxSynchronize(void) { READY; return OK; }
-API cuCtxSetLimit(CUlimit limit, size_t value) { return OK; }
+// Of these only the heap has an effect: there is room for whatever is printed and for every stack.
+static size_t limits[] = {[CU_LIMIT_STACK_SIZE] = 1 << 10, [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20, [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
+                          [CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 0, [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
+                          [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64, [CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0};
+static CUresult limit_of(CUlimit limit) {
+  if (limit >= sizeof limits / sizeof *limits) return CUDA_ERROR_INVALID_VALUE;
+  return limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH ? CUDA_ERROR_UNSUPPORTED_LIMIT : OK;
+}
+API cuCtxSetLimit(CUlimit limit, size_t value) {
+  READY;
+  CUresult failed = limit_of(limit);
+  uint64_t bytes = value;
+  if (!failed && limit == CU_LIMIT_MALLOC_HEAP_SIZE) failed = (CUresult)memsim_ask(OP_HEAP, &bytes, 8, NULL, 0, NULL, 0, NULL);
+  if (!failed) limits[limit] = value;
+  return failed;
+}
 API cuCtxGetLimit(size_t *value, CUlimit limit) {
-  *value = limit == CU_LIMIT_STACK_SIZE ? 1024 : limit == CU_LIMIT_PRINTF_FIFO_SIZE ? 1 << 20 : 8 << 20;
-  return OK;
+  CUresult failed = limit_of(limit);
+  if (!failed) *value = limits[limit];
+  return failed;
 }
 API cuCtxGetCacheConfig(CUfunc_cache *config) { *config = CU_FUNC_CACHE_PREFER_NONE; return OK; }
 API cuCtxSetCacheConfig(CUfunc_cache config) { return OK; }
@@ -173,22 +196,53 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, uint32_t kind) {
   READY;
   struct { uint64_t bytes; uint32_t kind, unused; } question = {bytes, kind, 0};
   uint64_t answer;
-  if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (!bytes || !address) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = (CUresult)memsim_ask(OP_ALLOCATE, &question, sizeof question, NULL, 0, &answer, 8, NULL);
   if (!result) *address = answer;
   return result;
 }
-static CUresult release(CUdeviceptr address) {
+#define ON_DEVICE (1 << DEVICE_MEMORY | 1 << MANAGED_MEMORY)
+static CUresult release(CUdeviceptr address, uint64_t kinds) {
   READY;
-  uint64_t question = address;
-  return address ? (CUresult)memsim_ask(OP_FREE, &question, 8, NULL, 0, NULL, 0, NULL) : OK;
+  uint64_t question[2] = {address, kinds};
+  forget_ranges();
+  return address ? (CUresult)memsim_ask(OP_FREE, question, sizeof question, NULL, 0, NULL, 0, NULL) : OK;
 }
-struct range { uint64_t start, bytes; uint32_t kind, unused; };
-static CUresult range_of(CUdeviceptr address, struct range *found) {
+static int is_known(CUdeviceptr address) {  // an address that is CUDA's, and not the program's own
   const struct hello *device = memsim_device();
+  return is_initialized && address >= device->base && address - device->base < device->bytes;
+}
+// Allocations that were asked for, until one of them may have changed: copies need not ask each time.
+struct range { uint64_t start, bytes; uint32_t kind, unused; };
+static struct range ranges[16];
+static unsigned ranges_seen;
+static pthread_mutex_t seeing = PTHREAD_MUTEX_INITIALIZER;
+static void forget_ranges(void) {
+  pthread_mutex_lock(&seeing);
+  memset(ranges, 0, sizeof ranges);
+  pthread_mutex_unlock(&seeing);
+}
+static CUresult range_of(CUdeviceptr address, struct range *found) {
+  enum { SEEN = sizeof ranges / sizeof *ranges };
   uint64_t question = address;
-  if (!is_initialized || address < device->base || address - device->base >= device->bytes) return CUDA_ERROR_INVALID_VALUE;
-  return (CUresult)memsim_ask(OP_RANGE, &question, 8, NULL, 0, found, sizeof *found, NULL);
+  CUresult result = OK;
+  int is_seen = 0;
+  if (!is_known(address)) return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&seeing);
+  for (int i = 0; i < SEEN && !is_seen; i++)
+    if ((is_seen = address >= ranges[i].start && address - ranges[i].start < ranges[i].bytes)) *found = ranges[i];
+  if (!is_seen) {
+    result = (CUresult)memsim_ask(OP_RANGE, &question, 8, NULL, 0, found, sizeof *found, NULL);
+    if (!result) ranges[ranges_seen++ % SEEN] = *found;
+  }
+  pthread_mutex_unlock(&seeing);
+  return result;
+}
+// Whether bytes are in one allocation, or are the program's own.
+static int is_within(CUdeviceptr at, size_t bytes) {
+  struct range found;
+  if (!bytes || !is_known(at)) return !bytes || at;
+  return !range_of(at, &found) && bytes <= found.start + found.bytes - at;
 }
 API cuMemGetInfo(size_t *free_bytes, size_t *total) {
   READY;
@@ -206,17 +260,23 @@ API cuMemAllocHost(void **address, size_t bytes) { return allocate((CUdeviceptr 
 API cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
   return allocate((CUdeviceptr *)address, bytes, HOST_MEMORY);
 }
-API cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) { return allocate(address, bytes, DEVICE_MEMORY); }
-API cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+API cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
+  if (captured_by(stream)) return (CUresult)memsim_refuse("cuMemAllocAsync on a stream that is captured");
   return allocate(address, bytes, DEVICE_MEMORY);
+}
+API cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  return cuMemAllocAsync(address, bytes, stream);
 }
 API cuMemAllocPitch(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
   *pitch = (width + 511) & ~(size_t)511;
   return allocate(address, *pitch * height, DEVICE_MEMORY);
 }
-API cuMemFree(CUdeviceptr address) { return release(address); }
-API cuMemFreeAsync(CUdeviceptr address, CUstream stream) { return release(address); }
-API cuMemFreeHost(void *address) { return release((CUdeviceptr)address); }
+API cuMemFree(CUdeviceptr address) { return release(address, ON_DEVICE); }
+API cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+  if (captured_by(stream)) return (CUresult)memsim_refuse("cuMemFreeAsync on a stream that is captured");
+  return release(address, ON_DEVICE);
+}
+API cuMemFreeHost(void *address) { return release((CUdeviceptr)address, 1 << HOST_MEMORY); }
 API cuMemGetAddressRange(CUdeviceptr *start, size_t *bytes, CUdeviceptr address) {
   struct range found;
   CUresult result = range_of(address, &found);
@@ -300,7 +360,7 @@ static void fill_bytes(char *at, unsigned char value, size_t bytes) {
 }
 static CUresult copy(void *to, const void *from, size_t bytes) {
   READY;
-  if (bytes && (!to || !from)) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_within((CUdeviceptr)to, bytes) || !is_within((CUdeviceptr)from, bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (bytes) memmove(to, from, bytes);
   has_written(to, bytes);
   return OK;
@@ -350,9 +410,13 @@ API cuMemcpy2DAsync(const CUDA_MEMCPY2D *c, CUstream stream) { return copy_box_o
 API cuMemcpy3D(const CUDA_MEMCPY3D *c) { return copy_box(c); }
 API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) { return copy_box_on(*c, stream); }
 
+static int may_fill(CUdeviceptr at, size_t bytes, size_t element) {
+  return !bytes || (is_known(at) && is_within(at, bytes) && at % element == 0);
+}
 #define FILL(suffix, type) \
   static CUresult fill_##suffix(CUdeviceptr at, type value, size_t count) { \
     READY; \
+    if (!may_fill(at, count * sizeof value, sizeof value)) return CUDA_ERROR_INVALID_VALUE; \
     if (sizeof value == 1 || !value) fill_bytes(HOST(at), (unsigned char)value, count * sizeof value); \
     else for (size_t i = 0; i < count; i++) ((type *)HOST(at))[i] = value; \
     has_written(HOST(at), count * sizeof value); \
@@ -367,7 +431,9 @@ API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) { return copy_box_o
 #define FILL_ROWS(suffix, type) \
   static CUresult fill_rows_##suffix(CUdeviceptr at, size_t pitch, type value, size_t width, size_t height) { \
     READY; \
-    for (; height; height--, at += pitch) fill_##suffix(at, value, width); \
+    size_t row = width * sizeof value, span = row && height ? (height - 1) * pitch + row : 0; \
+    if ((height > 1 && pitch < row) || !may_fill(at, span, sizeof value)) return CUDA_ERROR_INVALID_VALUE; \
+    for (; span && height; height--, at += pitch) fill_##suffix(at, value, width); \
     return OK; \
   } \
   API cuMemsetD2##suffix(CUdeviceptr at, size_t pitch, type value, size_t width, size_t height) { \
@@ -423,7 +489,11 @@ API cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
   return OK;
 }
 API cuStreamCreate(CUstream *stream, unsigned flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
-API cuStreamDestroy(CUstream stream) { if ((uintptr_t)stream > 2) free(stream); return OK; }
+API cuStreamDestroy(CUstream stream) {
+  if ((uintptr_t)stream <= 2) return CUDA_ERROR_INVALID_HANDLE;
+  free(stream);
+  return OK;
+}
 API cuStreamSynchronize(CUstream stream) { READY; return OK; }
 API cuStreamQuery(CUstream stream) { READY; return OK; }
 API cuStreamGetPriority(CUstream stream, int *priority) {
@@ -445,13 +515,15 @@ API cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *data, 
   return OK;
 }
 
-struct event { int is_recorded; struct timespec when; struct capture *capture; };
+struct event { int is_timed, is_recorded; struct timespec when; struct capture *capture; };
 API cuEventCreate(CUevent *event, unsigned flags) {
   READY;
-  *event = (CUevent)calloc(1, sizeof(struct event));
+  struct event *made = calloc(1, sizeof *made);
+  made->is_timed = !(flags & CU_EVENT_DISABLE_TIMING);
+  *event = (CUevent)made;
   return OK;
 }
-API cuEventDestroy(CUevent event) { free(event); return OK; }
+API cuEventDestroy(CUevent event) { free(event); return event ? OK : CUDA_ERROR_INVALID_HANDLE; }
 API cuEventRecord(CUevent event, CUstream stream) {
   READY;
   struct event *e = (struct event *)event;
@@ -473,7 +545,7 @@ API cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
 static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
   READY;
   struct event *a = (struct event *)start, *b = (struct event *)end;
-  if (!a || !b || !a->is_recorded || !b->is_recorded) return CUDA_ERROR_INVALID_HANDLE;
+  if (!a || !b || !a->is_timed || !b->is_timed || !a->is_recorded || !b->is_recorded) return CUDA_ERROR_INVALID_HANDLE;
   *milliseconds = (float)(b->when.tv_sec - a->when.tv_sec) * 1e3f + (float)(b->when.tv_nsec - a->when.tv_nsec) * 1e-6f;
   return OK;
 }
@@ -519,7 +591,12 @@ API cuGetErrorName(CUresult error, const char **text) {
   *text = NULL;
   return CUDA_ERROR_INVALID_VALUE;
 }
-API cuGetErrorString(CUresult error, const char **text) { return cuGetErrorName(error, text); }
+API cuGetErrorString(CUresult error, const char **text) {
+  const char *found = memsim_error_text((int)error);
+  if (!found) return cuGetErrorName(error, text);
+  *text = found;
+  return OK;
+}
 
 // NVIDIA's own runtime looks for tables that nothing documents, among them one that proves that the driver is
 // NVIDIA's. Nothing of that is served or imitated: programs get memsim's runtime instead.

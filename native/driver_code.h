@@ -3,6 +3,7 @@
 struct function {
   struct function_info info;
   int dynamic_shared;  // as set by the program; -1: not set
+  int has_large_clusters;
   char *name;
   struct { uint32_t offset, size; } parameters[];
 };
@@ -63,6 +64,7 @@ static CUresult load_file(void **module, const char *path) {
 static CUresult unload_module(void *module) {
   READY;
   uint32_t number = (uint32_t)(uintptr_t)module;
+  forget_ranges();
   return (CUresult)memsim_ask(OP_UNLOAD, &number, 4, NULL, 0, NULL, 0, NULL);
 }
 static CUresult find_function(void **found, void *module, const char *name) {
@@ -119,15 +121,19 @@ API cuKernelGetFunction(CUfunction *f, CUkernel kernel) { *f = (CUfunction)kerne
 static CUresult get_attribute(int *value, int which, struct function *f) {
   if (!f) return CUDA_ERROR_INVALID_HANDLE;
   *value = which < FUNCTION_ATTRIBUTES ? f->info.attributes[which] : 0;
+  if (which == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) *value = f->has_large_clusters;
   if (which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && f->dynamic_shared >= 0) *value = f->dynamic_shared;
   return OK;
 }
 static CUresult set_attribute(struct function *f, int which, int value) {
   int most, shared;
   if (!f) return CUDA_ERROR_INVALID_HANDLE;
-  if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT || which == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED ||
-      which == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
+  if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT || which == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
     return OK;  // hints
+  if (which == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+    f->has_large_clusters = value != 0;
+    return OK;
+  }
   if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_ERROR_INVALID_VALUE;
   cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0);
   get_attribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f);
@@ -198,6 +204,7 @@ static CUresult pack_launch(struct launch *how, struct function *f, void **value
   get_attribute(&most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f);
   if (how->shared > (uint32_t)most) return CUDA_ERROR_INVALID_VALUE;
   how->function = f->info.number;
+  if (f->has_large_clusters) how->flags |= LARGE_CLUSTERS;
   char *bytes = *packed = calloc(1, f->info.bytes + 1);
   if (values)
     for (uint32_t i = 0; i < f->info.parameters; i++)
@@ -246,7 +253,7 @@ API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned
 }
 API cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                               unsigned shared, CUstream stream, void **values) {
-  struct launch how = {0, {gx, gy, gz}, {bx, by, bz}, shared, {0, 0, 0}, 1};
+  struct launch how = {0, {gx, gy, gz}, {bx, by, bz}, shared, {0, 0, 0}, COOPERATIVE};
   return launch(&how, (void *)f, values, NULL, stream);
 }
 API cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **values, void **extra) {
@@ -254,7 +261,7 @@ API cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **values, void 
                        {0, 0, 0}, 0};
   for (unsigned i = 0; i < c->numAttrs; i++) {
     if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) memcpy(how.cluster, &c->attrs[i].value.clusterDim, 12);
-    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) how.cooperative = (uint32_t)c->attrs[i].value.cooperative;
+    if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && c->attrs[i].value.cooperative) how.flags |= COOPERATIVE;
   }
   return launch(&how, (void *)f, values, extra, c->hStream);
 }

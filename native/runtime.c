@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error_texts.h"
+
 #if CUDART_VERSION < 12010
 typedef struct CUkern_st *cudaKernel_t;
 #endif
@@ -158,7 +160,7 @@ API __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *st
   return cudaSuccess;
 }
 static int launch(CUfunction f, dim3 g, dim3 b, void **arguments, size_t shared, cudaStream_t stream, int cooperative) {
-  if (!f) return cudaErrorInvalidDeviceFunction;
+  if (!f) return last_error ? last_error : cudaErrorInvalidDeviceFunction;  // why __cudaGetKernel gave none
   if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z || g.x > 2147483647u || g.y > 65535 || g.z > 65535 || b.x > 1024 ||
       b.y > 1024 || b.z > 64 || (size_t)b.x * b.y * b.z > 1024)
     return cudaErrorInvalidConfiguration;
@@ -206,6 +208,11 @@ API cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *host) {
   GET(ptxVersion, PTX_VERSION)
   GET(binaryVersion, BINARY_VERSION)
   GET(maxDynamicSharedSizeBytes, MAX_DYNAMIC_SHARED_SIZE_BYTES)
+  GET(clusterDimMustBeSet, CLUSTER_SIZE_MUST_BE_SET)
+  GET(requiredClusterWidth, REQUIRED_CLUSTER_WIDTH)
+  GET(requiredClusterHeight, REQUIRED_CLUSTER_HEIGHT)
+  GET(requiredClusterDepth, REQUIRED_CLUSTER_DEPTH)
+  GET(nonPortableClusterSizeAllowed, NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
   a->preferredShmemCarveout = -1;
   return cudaSuccess;
 }
@@ -232,9 +239,9 @@ static const struct { int number; const char *name; } errors[] = {
 #include "runtime_errors.h"
 };
 API cudaGetLastError(void) {
-  int found = last_error, lasting = (int)cuCtxSynchronize();  // what a fault leaves behind stays
+  int found = last_error;
   last_error = 0;
-  return (cudaError_t)(found || lasting == CUDA_ERROR_NOT_INITIALIZED ? found : lasting);
+  return (cudaError_t)found;
 }
 API cudaPeekAtLastError(void) { return (cudaError_t)last_error; }
 EXPORTED const char *cudaGetErrorName(cudaError_t error) {
@@ -242,7 +249,10 @@ EXPORTED const char *cudaGetErrorName(cudaError_t error) {
     if (errors[i].number == (int)error) return errors[i].name;
   return "unrecognized error code";
 }
-EXPORTED const char *cudaGetErrorString(cudaError_t error) { return error ? cudaGetErrorName(error) : "no error"; }
+EXPORTED const char *cudaGetErrorString(cudaError_t error) {
+  const char *text = memsim_error_text((int)error);
+  return text ? text : cudaGetErrorName(error);
+}
 API cudaGetDeviceCount(int *count) { *count = 0; START; *count = 1; return cudaSuccess; }
 API cudaGetDevice(int *device) { START; *device = 0; return cudaSuccess; }
 API cudaSetDevice(int device) { START; ANSWER(device ? cudaErrorInvalidDevice : 0); }
@@ -282,12 +292,12 @@ API cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
 API cudaGetDeviceProperties_v2(struct cudaDeviceProp *p, int device) { return cudaGetDeviceProperties(p, device); }
 #endif
 API cudaDeviceSynchronize(void) { START; ANSWER(cuCtxSynchronize()); }
-API cudaDeviceReset(void) { cuDevicePrimaryCtxReset(0); last_error = 0; return cudaSuccess; }
+API cudaDeviceReset(void) { START; last_error = 0; ANSWER(cuDevicePrimaryCtxReset(0)); }
 API cudaDeviceSetCacheConfig(enum cudaFuncCache config) { return cudaSuccess; }
 API cudaDeviceGetCacheConfig(enum cudaFuncCache *config) { *config = cudaFuncCachePreferNone; return cudaSuccess; }
 API cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) { return cudaSuccess; }
 API cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *config) { *config = cudaSharedMemBankSizeFourByte; return cudaSuccess; }
-API cudaDeviceSetLimit(enum cudaLimit limit, size_t value) { START; return cudaSuccess; }
+API cudaDeviceSetLimit(enum cudaLimit limit, size_t value) { START; ANSWER(cuCtxSetLimit((CUlimit)limit, value)); }
 API cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) { START; ANSWER(cuCtxGetLimit(value, (CUlimit)limit)); }
 API cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { START; ANSWER(cuCtxGetStreamPriorityRange(least, greatest)); }
 API cudaDeviceCanAccessPeer(int *can, int a, int b) { *can = 0; return cudaSuccess; }
@@ -317,7 +327,7 @@ API cudaGetDriverEntryPoint(const char *name, void **function, unsigned long lon
 
 // --- streams and events
 
-API cudaStreamCreate(cudaStream_t *stream) { START; ANSWER(cuStreamCreate(stream, 0)); }
+API cudaStreamCreate(cudaStream_t *stream) { START; ANSWER(stream ? (int)cuStreamCreate(stream, 0) : cudaErrorInvalidValue); }
 API cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) { START; ANSWER(cuStreamCreate(stream, flags)); }
 API cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
   START;

@@ -3,6 +3,7 @@
 static int get(void **address, size_t bytes, CUresult (*allocate)(CUdeviceptr *, size_t)) {
   int failed = start();
   if (failed) return failed;
+  if (!address) return cudaErrorInvalidValue;
   *address = NULL;
   return bytes ? (int)allocate((CUdeviceptr *)address, bytes) : 0;
 }
@@ -12,9 +13,13 @@ API cudaMalloc(void **address, size_t bytes) { ANSWER(get(address, bytes, cuMemA
 API cudaMallocManaged(void **address, size_t bytes, unsigned flags) { ANSWER(get(address, bytes, allocate_managed)); }
 API cudaMallocHost(void **address, size_t bytes) { ANSWER(get(address, bytes, allocate_host)); }
 API cudaHostAlloc(void **address, size_t bytes, unsigned flags) { ANSWER(get(address, bytes, allocate_host)); }
-API cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream) { ANSWER(get(address, bytes, cuMemAlloc)); }
+API cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream) {
+  START;
+  if (address) *address = NULL;
+  ANSWER(bytes || !address ? (int)cuMemAllocAsync((CUdeviceptr *)address, bytes, stream) : 0);
+}
 API cudaMallocFromPoolAsync(void **address, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
-  ANSWER(get(address, bytes, cuMemAlloc));
+  return cudaMallocAsync(address, bytes, stream);
 }
 API cudaMallocPitch(void **address, size_t *pitch, size_t width, size_t height) {
   *pitch = (width + 511) & ~(size_t)511;
@@ -28,7 +33,7 @@ API cudaMalloc3D(struct cudaPitchedPtr *p, struct cudaExtent extent) {
 }
 API cudaFree(void *address) { START; ANSWER(cuMemFree(DEVICE(address))); }
 API cudaFreeHost(void *address) { START; ANSWER(cuMemFreeHost(address)); }
-API cudaFreeAsync(void *address, cudaStream_t stream) { START; ANSWER(cuMemFree(DEVICE(address))); }
+API cudaFreeAsync(void *address, cudaStream_t stream) { START; ANSWER(cuMemFreeAsync(DEVICE(address), stream)); }
 API cudaHostRegister(void *host, size_t bytes, unsigned flags) { START; ANSWER(cuMemHostRegister(host, bytes, flags)); }
 API cudaHostUnregister(void *host) { START; ANSWER(cuMemHostUnregister(host)); }
 API cudaHostGetDevicePointer(void **device, void *host, unsigned flags) {
@@ -53,10 +58,20 @@ API cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *pointe
   return cudaSuccess;
 }
 
+// Whether an address may be the device's side of a copy: one that CUDA knows, whatever its kind.
+static int is_device_side(const void *address) {
+  unsigned type;
+  return !cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, DEVICE(address));
+}
+static int check_kind(const void *to, const void *from, int kind) {
+  if (kind < 0 || kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
+  if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !is_device_side(to)) return cudaErrorInvalidValue;
+  if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !is_device_side(from)) return cudaErrorInvalidValue;
+  return 0;
+}
 static int copy_on(void *to, const void *from, size_t bytes, int kind, cudaStream_t stream) {
   int failed = start();
-  if (failed) return failed;
-  if (kind < 0 || kind > 4) return cudaErrorInvalidMemcpyDirection;
+  if (failed || (bytes && (failed = check_kind(to, from, kind)))) return failed;
   return bytes ? (int)cuMemcpyAsync(DEVICE(to), DEVICE(from), bytes, stream) : (int)cuCtxSynchronize();
 }
 static int copy(void *to, const void *from, size_t bytes, int kind) { return copy_on(to, from, bytes, kind, NULL); }
@@ -64,6 +79,7 @@ static int copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pi
                      cudaStream_t stream) {
   if (to_pitch < width || from_pitch < width) return cudaErrorInvalidPitchValue;
   int failed = start();
+  if (!failed && width && height) failed = check_kind(to, from, kind);
   CUDA_MEMCPY2D box = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = DEVICE(from), .srcPitch = from_pitch,
                        .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = DEVICE(to), .dstPitch = to_pitch,
                        .WidthInBytes = width, .Height = height};
@@ -113,6 +129,8 @@ API cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent exte
 static int symbol_at(const void *host, CUdeviceptr *address, size_t *bytes) {
   struct symbol *symbol;
   int failed = find(host, &symbol);
+  for (struct symbol *each = managed_symbols; failed == cudaErrorInvalidDeviceFunction && each; each = each->next)
+    if (*each->managed == host) failed = find(each->host, &symbol);  // host code names a managed variable by what it points to
   if (failed) return failed == cudaErrorInvalidDeviceFunction ? cudaErrorInvalidSymbol : failed;
   failed = (int)cuModuleGetGlobal(address, bytes, symbol->module->loaded, symbol->name);
   return failed == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : failed;

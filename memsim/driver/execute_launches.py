@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,10 +37,11 @@ from memsim.interpreter.lowered_op import NotLowered
 from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations
 from memsim.job import Job
 from memsim.kernel import Kernel
-from memsim.launch import Launch
+from memsim.launch import MAX_CLUSTER, Launch
+from memsim.model.occupancy import Needs, occupancy
 from memsim.names.demangle import plain_name, without_long_arguments
 from memsim.programs import within_time_limit
-from memsim.simt.faults import KernelFault
+from memsim.simt.faults import KernelFault, check_cluster, check_threads
 from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.poison import Poisoned
 from memsim.views.labels import dim3
@@ -47,7 +49,7 @@ from memsim.views.labels import dim3
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
 
-INVALID_VALUE, OUT_OF_RESOURCES, TOO_LARGE, LAUNCH_FAILED = 1, 701, 720, 719  # of CUresult
+INVALID_VALUE, OUT_OF_RESOURCES, LAUNCH_FAILED, TOO_LARGE, BAD_CLUSTER = 1, 701, 719, 720, 912  # of CUresult
 #: What a GPU says of a fault.
 RESULT_OF_FAULT = {"address": 700, "alignment": 716, "assert": 710, "trap": LAUNCH_FAILED, "endless": 702}
 
@@ -63,6 +65,14 @@ STATIC_IN_LIBRARY = (
     "a library that the program uses has NVIDIA's CUDA runtime linked into it, which found no GPU; the other"
     f" launches were executed. If the program failed for that, build the library with {_SHARED}"
 )
+
+
+class LaunchRefused(MemsimError):
+    """A GPU would not begin the launch, and go on with the next one. result: of CUresult."""
+
+    def __init__(self, result: int, why: str) -> None:
+        super().__init__(why)
+        self.result = result
 
 
 class LaunchShape(NamedTuple):
@@ -162,25 +172,27 @@ class Launches:
         shape: LaunchShape,
         parameters: bytes,
         device: ProgramMemory,
+        most_in_cluster: int = MAX_CLUSTER,
     ) -> int:
         """Executes a launch; returns the driver's result, 0 if it is done.
 
-        parameters: as the kernel gets them.
+        parameters: as the kernel gets them. most_in_cluster: blocks that the program allows.
         """
         shape = shape._replace(block=module.block_of(kernel, shape.block))
         key = kernel.origin.digest, kernel.name, shape
         kind = self.kinds.setdefault(key, LaunchKind(kernel.title, shape))
         kind.times += 1
-        began = time.perf_counter()
+        result, began = 0, time.perf_counter()
         try:
             module.refuse_hidden_parameters(kernel)
-            launch = Launch(shape.grid, shape.block, shape.shared_bytes, shape.cluster)
-            result = self._check(kernel, launch)
-            if not result:
-                values = [parameters[one.offset : one.offset + one.size] for one in kernel.parameters]
-                job = Job(kernel, launch, values, arch=self.chip, max_steps=self.max_steps)
-                with within_time_limit(kernel.title):
-                    self._execute(kind, job, module, device)
+            launch = self._check(kernel, shape, most_in_cluster)
+            values = [parameters[one.offset : one.offset + one.size] for one in kernel.parameters]
+            job = Job(kernel, launch, values, arch=self.chip, max_steps=self.max_steps)
+            with within_time_limit(kernel.title):
+                self._execute(kind, job, module, device)
+        except LaunchRefused as refused:
+            result = refused.result
+            self._failed(kind, refused)
         except KernelFault as fault:
             result = RESULT_OF_FAULT[fault.kind]
             self._failed(kind, fault)
@@ -194,15 +206,35 @@ class Launches:
         kind.seconds += time.perf_counter() - began
         return result
 
-    def _check(self, kernel: Kernel, launch: Launch) -> int:
-        """Whether a GPU would refuse the launch: the result, 0 if not."""
-        machine = kernel.machine
-        if launch.threads * machine.registers > self.chip.registers:
-            return OUT_OF_RESOURCES
-        bound = machine.image.max_threads
-        if bound and launch.threads > bound[0] * bound[1] * bound[2]:
-            return INVALID_VALUE
-        return 0
+    def _check(self, kernel: Kernel, shape: LaunchShape, most_in_cluster: int) -> Launch:
+        """The launch; raises LaunchRefused if a GPU would refuse it."""
+        refused = INVALID_VALUE
+        try:
+            launch = Launch(shape.grid, shape.block, shape.shared_bytes)
+            check_threads(kernel.executable, launch)
+            refused = BAD_CLUSTER
+            launch = replace(launch, cluster=shape.cluster)
+            cluster = check_cluster(kernel.executable, launch)
+        except MemsimError as error:
+            raise LaunchRefused(refused, error.message) from None
+        if cluster is not None and not 0 < prod(cluster) <= most_in_cluster:
+            raise LaunchRefused(
+                BAD_CLUSTER, f"a cluster has 1 to {most_in_cluster} blocks, unlike {dim3(cluster)}"
+            )
+        registers = kernel.machine.registers
+        if launch.threads * registers > self.chip.registers:
+            raise LaunchRefused(
+                OUT_OF_RESOURCES,
+                f"{launch.threads} threads with {registers} registers each need more than the chip's "
+                f"{self.chip.registers:,}",
+            )
+        most = resident_blocks(kernel, launch, self.chip) * self.chip.multiprocessors
+        if shape.is_cooperative and launch.blocks > most:
+            raise LaunchRefused(
+                TOO_LARGE,
+                f"{launch.blocks:,} blocks are launched together, and {most:,} are resident at most",
+            )
+        return launch
 
     def _execute(self, kind: LaunchKind, job: Job, module: ProgramModule, device: ProgramMemory) -> None:
         if self.recorder is not None and kind.times == 1:
@@ -283,6 +315,15 @@ class Launches:
     def _failed(self, kind: LaunchKind, error: MemsimError) -> None:
         kind.notes[str(error).splitlines()[0]] = None
         self.say(f"{kind.name} {dim3(kind.shape.grid)} x {dim3(kind.shape.block)}: {error}")
+
+
+def resident_blocks(kernel: Kernel, launch: Launch, chip: Arch) -> int:
+    """How many blocks of a launch a multiprocessor holds at once."""
+    used = kernel.static_shared + launch.shared_bytes
+    if used > chip.shared_block_bytes:
+        return 0
+    machine = kernel.machine
+    return occupancy(Needs(launch.threads, machine.registers, used, machine.image.barriers), chip).blocks
 
 
 class LaunchRecorder:

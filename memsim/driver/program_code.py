@@ -97,9 +97,13 @@ class ProgramModule:
     def _place_variables(self) -> None:
         """Allocates all variables, as the driver does when it loads a module."""
         for name, content in self.first_contents():
-            start = self.memory.allocate(len(content), name=name)
-            self.variables[name] = start, len(content)
-            self._write(start, content)
+            self.variables[name] = self.memory.allocate(len(content), name=name), len(content)
+        self.write_first_contents()
+
+    def write_first_contents(self) -> None:
+        """All variables are as the code has them."""
+        for name, content in self.first_contents():
+            self._write(self.variables[name][0], content)
         places = {
             name: at for one in self.machine.cubin.kernels.values() for name, at in one.functions.items()
         }

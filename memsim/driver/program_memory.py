@@ -71,6 +71,7 @@ class ProgramMemory:
         #: Bytes of what was freed and not given back, by its start, the oldest first.
         self._with_pages: dict[int, int] = {}
         self._heap = self._heap_next = 0
+        self._heap_size = HEAP
         self._on_heap: dict[int, int] = {}
         self._heap_free: dict[int, list[int]] = {}
 
@@ -159,7 +160,7 @@ class ProgramMemory:
         place = self._heap_free.get(taken)
         if place:
             start = place.pop()
-        elif self._heap_next + taken > self._heap + HEAP:
+        elif self._heap_next + taken > self._heap + self._heap_size:
             raise OutOfDeviceMemory
         else:
             start = self._heap_next
@@ -178,8 +179,24 @@ class ProgramMemory:
 
     def make_heap(self) -> None:
         """Reserves the heap of kernels; its bytes are in no allocation until a kernel asks for them."""
-        if not self._heap and self.layout.end + HEAP - GLOBAL_BASE < self.extent:
-            self._heap = self._heap_next = self.layout.reserve(HEAP, ALIGNMENT, ALIGNMENT)
+        if not self._heap:
+            with suppress(OutOfDeviceMemory):
+                self._heap = self._heap_next = self.reserve(self._heap_size, ALIGNMENT)
+
+    def set_heap(self, size: int) -> bool:
+        """Decides the size of the heap of kernels, bytes; False once they have one, or if it is too much."""
+        if self._heap or size > self.size - self.used:
+            return size == self._heap_size
+        self._heap_size = align(max(size, 1), ALIGNMENT)
+        return True
+
+    def reset(self, kept: Container[int]) -> None:
+        """Frees everything but what starts at these addresses, and what the program has mapped itself."""
+        for start in [one for one in self.kinds if one not in kept]:
+            self.release(start)
+        for address in [*self._on_heap]:
+            self.free_on_heap(address)
+        self.textures.objects.clear()
 
     def lose(self, names: Container[str] | None = None) -> None:
         """Allocations of these names, or all, have changed."""

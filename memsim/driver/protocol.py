@@ -15,15 +15,14 @@ from collections.abc import Callable
 from memsim.arch import Arch
 from memsim.arch.chip import chip_number
 from memsim.arch.units import WARP
-from memsim.driver.execute_launches import Launches, LaunchShape
+from memsim.driver.execute_launches import Launches, LaunchShape, resident_blocks
 from memsim.driver.matrix_products import NotSupported, multiply, read_product
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory, VirtualMemory
 from memsim.driver.program_textures import UnsupportedMap, encode_tensor_map, read_texture
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import MAX_BLOCK, MAX_GRID, MAX_THREADS
-from memsim.model.occupancy import Needs, occupancy
+from memsim.launch import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, PORTABLE_CLUSTER, Launch
 from memsim.state.address_spaces import GLOBAL_BASE, align
 
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_IMAGE, NO_BINARY, INVALID_HANDLE, NOT_FOUND = 1, 2, 200, 209, 400, 500
@@ -35,7 +34,9 @@ MOST_BYTES = 1 << 31
 MOST_NAME = 1 << 16
 MOST_ALLOCATIONS = 1 << 20
 #: Attributes of a function that native/channel.h has room for.
-FUNCTION_ATTRIBUTES = 10
+FUNCTION_ATTRIBUTES = 14
+#: `enum launch_flag` of native/channel.h.
+COOPERATIVE, LARGE_CLUSTERS = 1, 2
 
 Answer = tuple[int, bytes]
 
@@ -74,6 +75,8 @@ class Client:
                     self._forget,
                     self._virtual,
                     self._tensor_map,
+                    self._heap,
+                    self._reset,
                 ),
                 1,
             )
@@ -174,7 +177,7 @@ class Client:
         return 0, head + b"".join(struct.pack("<II", one.offset, one.size) for one in kernel.parameters)
 
     def _attributes(self, kernel: Kernel) -> list[int]:
-        """CUfunction_attribute 0 to 9."""
+        """CUfunction_attribute 0 to 13."""
         image, registers = kernel.machine.image, kernel.machine.registers
         by_registers = self.chip.registers // align(max(registers, 1), 8) // WARP * WARP
         bound = image.max_threads
@@ -193,6 +196,8 @@ class Client:
             0,
             dynamic,
             -1,
+            int(image.cluster is not None),
+            *(image.cluster or (0, 0, 0)),
         ]
 
     def _variable(self, data: bytes) -> Answer:
@@ -211,8 +216,10 @@ class Client:
         return 0, struct.pack("<Q", self.memory.allocate(size, MemoryKind(kind)))
 
     def _free(self, data: bytes) -> Answer:
-        (address,) = struct.unpack("<Q", data)
-        return (0 if self.memory.release(address) else INVALID_VALUE), b""
+        address, kinds = struct.unpack("<QQ", data)
+        kind = self.memory.kinds.get(address)
+        is_freed = kind is not None and kinds >> kind & 1 and self.memory.release(address)
+        return (0 if is_freed else INVALID_VALUE), b""
 
     def _range(self, data: bytes) -> Answer:
         (address,) = struct.unpack("<Q", data)
@@ -233,21 +240,21 @@ class Client:
         grid, block, cluster = (tuple(numbers[i : i + 3]) for i in (0, 3, 7))
         if 0 in grid or 0 in block:
             return INVALID_VALUE, b""
-        shape = LaunchShape(grid, block, numbers[6], cluster if all(cluster) else None, bool(numbers[10]))
+        flags = numbers[10]
+        shape = LaunchShape(
+            grid, block, numbers[6], cluster if any(cluster) else None, bool(flags & COOPERATIVE)
+        )
+        most = MAX_CLUSTER if flags & LARGE_CLUSTERS else PORTABLE_CLUSTER
         for start, end in zip(numbers[11::2], numbers[12::2]):
             self.memory.lose_range(start, end)
-        return self.launches.launch(module, kernel, shape, parameters, self.memory), b""
+        return self.launches.launch(module, kernel, shape, parameters, self.memory, most), b""
 
     def _occupancy(self, data: bytes) -> Answer:
         number, threads, shared = struct.unpack("<IIQ", data)
         if number not in self.functions or not 0 < threads <= 1024:
             return INVALID_VALUE, b""
-        machine = self.functions[number][1].machine
-        used = self.functions[number][1].static_shared + shared
-        if used > self.chip.shared_block_bytes:
-            return 0, struct.pack("<I", 0)
-        needs = Needs(threads, machine.registers, used, machine.image.barriers)
-        return 0, struct.pack("<I", occupancy(needs, self.chip).blocks)
+        launch = Launch((1, 1, 1), (threads, 1, 1), shared)
+        return 0, struct.pack("<I", resident_blocks(self.functions[number][1], launch, self.chip))
 
     def _refused(self, data: bytes) -> Answer:
         name = data[:200].decode(errors="replace")
@@ -261,6 +268,18 @@ class Client:
 
     def _memory(self, data: bytes) -> Answer:
         return 0, struct.pack("<QQ", self.memory.size - self.memory.used, self.memory.size)
+
+    def _heap(self, data: bytes) -> Answer:
+        (size,) = struct.unpack("<Q", data)
+        return (0 if self.memory.set_heap(size) else INVALID_VALUE), b""
+
+    def _reset(self, data: bytes) -> Answer:
+        """Functions and modules stay, because programs keep their handles."""
+        variables = {at for module in self.modules.values() for at, _ in module.variables.values()}
+        self.memory.reset(variables)
+        for module in self.modules.values():
+            module.write_first_contents()
+        return 0, b""
 
     def _product(self, data: bytes) -> Answer:
         product = read_product(data)
@@ -315,8 +334,11 @@ def device_attributes(chip: Arch) -> dict[int, int]:
     bits.
     """
     major, minor = divmod(chip_number(chip.name), 10)
-    wide = {21: 131_072, 22: 131_072, 23: 65_536, 24: 16_384, 25: 16_384, 26: 16_384}  # textures
-    return wide | {
+    textures = {21: 131_072, 22: 131_072, 23: 65_536, 24: 16_384, 25: 16_384, 26: 16_384}
+    textures |= {27: 32_768, 28: 32_768, 29: 2_048, 42: 32_768, 43: 2_048}  # layered
+    textures |= {52: 32_768, 53: 32_768, 54: 2_046}  # cube maps
+    textures |= {69: 1 << 28, 70: 131_072, 71: 65_000, 72: 2_097_120}  # linear and pitched memory
+    return textures | {
         1: MAX_THREADS,
         **dict(zip((2, 3, 4), MAX_BLOCK)),
         **dict(zip((5, 6, 7), MAX_GRID)),

@@ -7,10 +7,12 @@ Output").
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy as np
 from memsim.driver.program_memory import OutOfDeviceMemory, ProgramMemory
 from memsim.isa.number_formats import join_words
 from memsim.isa.program import Op
-from memsim.state.address_spaces import GLOBAL_BASE, LOCAL_WINDOW, WINDOW_SIZE
+from memsim.state.address_spaces import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned
 from memsim.state.registers import ints, to_array
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 MOST_TEXT = 1 << 16
 
-_CONVERSION = re.compile(rb"%([-+ #0]*)(\d+|\*)?(?:\.(\d*|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGcsp%])")
+_CONVERSION = re.compile(rb"%%|%([-+ #0]*)(\d+|\*)?(?:\.(\d*|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp])")
 
 
 class KernelCalls:
@@ -77,20 +79,23 @@ class KernelCalls:
         printed: list[bytes] = []
         counts: np.ndarray = np.zeros(machine.shape, np.int64)
         for lane in zip(*np.nonzero(lanes)):
-            number = int(lane[0]) * machine.threads + int(lane[1])
-            text = self._text(int(formats[lane]))
-            read = _Values(machine, number, int(values[lane]))
+            read = _Values(machine, int(lane[0]), int(lane[1]), int(values[lane]))
+            text = self._text(int(formats[lane]), read)
             printed.append(b"".join(self._formatted(text, read)))
             counts[lane] = read.count
         self.write(b"".join(printed))
         return counts
 
-    def _text(self, address: int) -> bytes:
-        """The string at an address in global memory."""
+    def _text(self, address: int, values: _Values) -> bytes:
+        """The string at a generic address of the lane."""
         start = address - GLOBAL_BASE
-        if not 0 <= start < self.memory.extent:
-            return b"(null)" if not address else b"(a string that is not in global memory)"
-        return self.memory.bytes[start : start + MOST_TEXT].tobytes().partition(b"\0")[0]
+        if 0 <= start < self.memory.extent:
+            content = self.memory.bytes[start : start + MOST_TEXT]
+        elif (own := values.own_bytes(address)) is not None:
+            content = own[:MOST_TEXT]
+        else:
+            return b"(null)" if not address else b"(a string that is in no memory)"
+        return content.tobytes().partition(b"\0")[0]
 
     def _formatted(self, text: bytes, values: _Values) -> Iterator[bytes]:
         at = 0
@@ -101,33 +106,57 @@ class KernelCalls:
         yield text[at:]
 
     def _conversion(self, match: re.Match[bytes], values: _Values) -> bytes:
-        flags, width, precision, length, kind = match.groups()
-        if kind == b"%":
+        if match[0] == b"%%":
             return b"%"
+        flags, width, precision, length, kind = match.groups()
         width, precision = (b"%d" % values.take("i") if one == b"*" else one for one in (width, precision))
         form = b"%" + flags + (width or b"") + (b"" if precision is None else b"." + precision)
         if kind == b"s":
-            return (form + b"s") % self._text(values.take("Q"))
+            return _as_c(form + kind, ctypes.c_char_p(self._text(values.take("Q"), values)))
         if kind == b"p":
-            return (form + b"s") % hex(values.take("Q")).encode()
+            return _as_c(form + kind, ctypes.c_void_p(values.take("Q")))
         if kind == b"c":
-            return (form + b"c") % bytes([values.take("I") & 0xFF])
-        if kind in b"eEfFgG":
-            return bytes((form + kind) % values.take("d"))
+            return _as_c(form + kind, ctypes.c_int(values.take("I")))
+        if kind in b"eEfFgGaA":
+            return _as_c(form + kind, ctypes.c_double(values.take("d")))
         wide = length in (b"l", b"ll", b"z", b"j", b"t")
         signed = kind in b"di"
         number = values.take(("q" if signed else "Q") if wide else ("i" if signed else "I"))
         bits = {b"h": 16, b"hh": 8}.get(length or b"", 64)
         number = number & (1 << bits) - 1 if bits < 64 else number
         number -= 1 << bits if signed and bits < 64 and number >> bits - 1 else 0
-        return bytes((form + (b"d" if kind == b"u" else kind)) % number)
+        return _as_c(form + b"ll" + kind, ctypes.c_longlong(number))
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def _as_c(form: bytes, value: Any) -> bytes:
+    """A value as the C library writes it, whose `printf` a GPU's is formatted by."""
+    room = ctypes.create_string_buffer(MOST_TEXT)
+    size = _c_library().snprintf(room, len(room), form, value)
+    return room.raw[: min(max(size, 0), len(room) - 1)]
 
 
 class _Values:
     """The values of a lane's `printf`, one after the other. count: how many were taken."""
 
-    def __init__(self, machine: Machine, row: int, address: int) -> None:
-        self.machine, self.row, self.address, self.count = machine, row, address, 0
+    def __init__(self, machine: Machine, block: int, thread: int, address: int) -> None:
+        self.machine, self.block, self.address, self.count = machine, block, address, 0
+        self.row = block * machine.threads + thread
+
+    def own_bytes(self, address: int) -> np.ndarray | None:
+        """The bytes of local or shared memory from a generic address on; None: it is in neither."""
+        for name, window, row in (
+            ("local", LOCAL_WINDOW, self.row),
+            ("shared", SHARED_WINDOW, self.block),
+        ):
+            if 0 <= address - window < WINDOW_SIZE:
+                space = self.machine.memory.space(name)
+                return space.data[row, max(0, address - window - space.base) :]
+        return None
 
     def take(self, form: str) -> Any:
         """The next value."""

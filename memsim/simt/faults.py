@@ -105,6 +105,12 @@ def check_chip(kernel: Executable, arch: Arch) -> None:
 
 def check_launch(kernel: Executable, launch: Launch) -> None:
     """Raise unless the launch conforms to `__launch_bounds__` and `__cluster_dims__`."""
+    check_threads(kernel, launch)
+    check_cluster(kernel, launch)
+
+
+def check_threads(kernel: Executable, launch: Launch) -> None:
+    """Raise unless the launch conforms to `__launch_bounds__`."""
     name = demangle(kernel.name)
     if kernel.required_threads and launch.block != kernel.required_threads:
         raise MemsimError(f"{name} must be launched with block {kernel.required_threads}")
@@ -114,11 +120,17 @@ def check_launch(kernel: Executable, launch: Launch) -> None:
             raise MemsimError(
                 f"{name} is compiled for at most {x * y * z} threads per block, not {launch.threads}"
             )
+
+
+def check_cluster(kernel: Executable, launch: Launch) -> tuple[int, int, int] | None:
+    """Blocks of a cluster, as `cluster_of`; raises unless the grid is a multiple of it, too."""
     cluster = cluster_of(kernel, launch)
     if cluster and any(g % max(1, c) for g, c in zip(launch.grid, cluster)):
+        name = demangle(kernel.name)
         raise MemsimError(
             f"the grid of {name} must be a multiple of its cluster {cluster}, unlike {launch.grid}"
         )
+    return cluster
 
 
 def cluster_of(kernel: Executable, launch: Launch) -> tuple[int, int, int] | None:

@@ -93,6 +93,9 @@ static int out_of_bounds() {
   past_the_end<<<1, 32>>>(a, 1);
   if (cudaDeviceSynchronize() != cudaErrorIllegalAddress) return 1;
   if (cudaGetLastError() != cudaErrorIllegalAddress || cudaMalloc(&b, 4) != cudaErrorIllegalAddress) return 2;
+  if (cudaGetLastError() != cudaErrorIllegalAddress || cudaGetLastError()) return 3;  // programs take errors until there is none
+  add<<<1, 32>>>(nullptr, nullptr, nullptr, 0);
+  if (cudaGetLastError() != cudaErrorIllegalAddress) return 4;
   CHECK(cudaDeviceReset());
   CHECK(cudaMalloc(&a, 128));
   past_the_end<<<1, 32>>>(a, 0);
@@ -357,13 +360,16 @@ static int refused() {
 
 #include "graph_programs.h"
 #include "texture_programs.h"
+#include "mistaken_programs.h"
 
 int main(int count, char **arguments) {
   struct { const char *name; int (*run)(); } programs[] = {
     {"vector_add", vector_add}, {"symbols", symbols}, {"pointers", pointers}, {"out_of_bounds", out_of_bounds},
     {"misaligned", misaligned}, {"endless", endless}, {"cooperative", cooperative}, {"attributes", attributes},
     {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}, {"racy", racy}, {"unwritten", unwritten},
-    {"textures", textures}, {"captured", captured}, {"graphs", graphs}};
+    {"textures", textures}, {"captured", captured}, {"graphs", graphs}, {"copies", copies}, {"handles", handles},
+    {"refused_launches", refused_launches}, {"limits", limits}, {"resets", resets}, {"says_all", says_all},
+    {"allocates_in_a_graph", allocates_in_a_graph}};
   for (auto &each : programs)
     if (count > 1 && !strcmp(each.name, arguments[1])) {
       int result = each.run();

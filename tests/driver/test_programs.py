@@ -70,6 +70,10 @@ class Ran:
         ("captured", 7),
         ("graphs", 5),
         ("unwritten", 1),
+        ("copies", 0),
+        ("handles", 0),
+        ("limits", 3),
+        ("resets", 1),
     ],
 )
 def test_a_program_passes(programs: Path, name: str, times: int, capfd: pytest.CaptureFixture[str]) -> None:
@@ -101,6 +105,33 @@ def test_kernels_print(programs: Path, capfd: pytest.CaptureFixture[str]) -> Non
         "lane 0 of warp:  0.00 123456789ab a 7   | %",
         "lane 1 of warp:  1.50 123456789ab b 7   | %",
         "prints: PASSED",
+    ]
+
+
+def test_kernels_print_as_the_c_library_does(programs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Strings of local and shared memory, too; lines of an H200."""
+    assert Ran(programs, "says_all").code == 0
+    assert capfd.readouterr().out.splitlines()[:3] == [
+        "Local s     a|",
+        "3 0x1.8p+0 010 4464 44 2.000000e+00",
+        "0x1234 (nil) %5%|   2.2 18446744073709551615 +5",
+    ]
+
+
+def test_launches_are_refused_as_by_a_gpu_and_the_next_one_is_made(programs: Path) -> None:
+    done = Ran(programs, "refused_launches")
+    assert done.code == 0
+    assert "pairs must be a multiple of its cluster (2, 1, 1), unlike (3, 1, 1)" in done.said[0]
+    assert "265 blocks are launched together, and 264 are resident at most" in done.said[-1]
+    assert sum(kind.failed for kind in done.kinds) == len(done.said) == 10
+
+
+def test_a_graph_that_allocates_is_refused_by_name(programs: Path) -> None:
+    done = Ran(programs, "allocates_in_a_graph")
+    assert done.code == 0
+    assert [one.partition(" is not implemented")[0] for one in done.said] == [
+        "cuMemAllocAsync on a stream that is captured",
+        "cuMemFreeAsync on a stream that is captured",
     ]
 
 
