@@ -40,7 +40,7 @@ static int start(void) {  // the runtime initializes itself on first use
 
 // --- what nvcc's host code registers
 
-struct module { const void *image; CUmodule loaded; struct module *next; };
+struct module { const void *image; CUmodule loaded; int has_no_code; };
 struct symbol {
   const void *host;
   const char *name;
@@ -97,7 +97,11 @@ EXPORTED void __cudaRegisterSurface(void **module, const void *host, const void 
 static int load(struct module *module) {
   int failed = start();
   if (failed || module->loaded) return failed;
-  if ((failed = (int)cuModuleLoadData(&module->loaded, module->image))) return failed;
+  if (module->has_no_code) return module->has_no_code;
+  if ((failed = (int)cuModuleLoadData(&module->loaded, module->image))) {
+    if (failed == CUDA_ERROR_NO_BINARY_FOR_GPU || failed == CUDA_ERROR_INVALID_IMAGE) module->has_no_code = failed;  // told once
+    return failed;
+  }
   for (struct symbol *each = managed_symbols; each; each = each->next) {
     CUdeviceptr address;
     if (each->module == module && !cuModuleGetGlobal(&address, NULL, module->loaded, each->name))
@@ -160,7 +164,6 @@ API __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *st
   return cudaSuccess;
 }
 static int launch(CUfunction f, dim3 g, dim3 b, void **arguments, size_t shared, cudaStream_t stream, int cooperative) {
-  if (!f) return last_error ? last_error : cudaErrorInvalidDeviceFunction;  // why __cudaGetKernel gave none
   if (!g.x || !g.y || !g.z || !b.x || !b.y || !b.z || g.x > 2147483647u || g.y > 65535 || g.z > 65535 || b.x > 1024 ||
       b.y > 1024 || b.z > 64 || (size_t)b.x * b.y * b.z > 1024)
     return cudaErrorInvalidConfiguration;
@@ -187,9 +190,13 @@ API cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *host, void **ar
                            (unsigned)c->dynamicSmemBytes, c->stream, (CUlaunchAttribute *)c->attrs, c->numAttrs};
   ANSWER(cuLaunchKernelEx(&config, f, arguments, NULL));
 }
-API __cudaGetKernel(cudaKernel_t *kernel, const void *host) { ANSWER(function_of(host, (CUfunction *)kernel)); }
+// A program keeps what it gets here for good, and looks at no error: the launch looks the function up, and tells why there is none.
+API __cudaGetKernel(cudaKernel_t *kernel, const void *host) {
+  *kernel = (cudaKernel_t)host;
+  return cudaSuccess;
+}
 API __cudaLaunchKernel(cudaKernel_t kernel, dim3 g, dim3 b, void **arguments, size_t shared, cudaStream_t stream) {
-  ANSWER(launch((CUfunction)kernel, g, b, arguments, shared, stream, 0));
+  ANSWER(launch_host(kernel, g, b, arguments, shared, stream, 0));
 }
 API cudaGetKernel(cudaKernel_t *kernel, const void *host) { ANSWER(function_of(host, (CUfunction *)kernel)); }
 API cudaGetFuncBySymbol(cudaFunction_t *function, const void *host) { ANSWER(function_of(host, (CUfunction *)function)); }

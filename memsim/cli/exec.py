@@ -89,16 +89,15 @@ def exec_(
 
 
 def _write(launches: Launches, output: Path | None, program: str, *, as_json: bool) -> None:
-    if as_json or output is not None:
-        document = json_text(launch_table.to_dict(launches))
-        if output is not None:
-            default = free_path(f"{Path(program).stem}-launches", ".json")
-            with path_to_write(output, default, err=True) as path:
-                write_text(path, document, "the table")
-        if as_json:
-            echo_document(document)
-            return
-    launch_table.write(launches, sys.stderr)
+    document = json_text(launch_table.to_dict(launches))
+    if as_json:
+        echo_document(document)
+    else:
+        launch_table.write(launches, sys.stderr)
+    if output is not None:
+        default = free_path(f"{Path(program).stem}-launches", ".json")
+        with path_to_write(output, default, err=True) as path:
+            write_text(path, document, "the table")
 
 
 def _tell(text: str) -> None:

@@ -7,7 +7,6 @@ they are. What it lacks, it says.
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import Counter
@@ -123,7 +122,8 @@ class Launches:
     """Executes launches. analyze, sanitize: the first one of each kind is counted, or looked at for errors,
     too. time: it is counted, and its time estimated, with this effort. record: it is written below this
     folder. jobs: threads that execute one launch; None: one per processor. say: tells people something at
-    once. asked_for_tables: the program has asked for what only NVIDIA's driver has.
+    once. output: the file that kernels print to. asked_for_tables: the program has asked for what only
+    NVIDIA's driver has.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Launches:
         jobs: int | None = None,
     ) -> None:
         self.chip, self.say = chip, say
-        self.write: Callable[[bytes], object] = partial(os.write, 1)
+        self.output = 1
         self.analyze, self.sanitize, self.time = analyze or time, sanitize, time
         self.effort: Effort = effort
         self.max_steps, self.jobs = max_steps, jobs
@@ -238,8 +238,11 @@ class Launches:
 
     def _execute(self, kind: LaunchKind, job: Job, module: ProgramModule, device: ProgramMemory) -> None:
         if self.recorder is not None and kind.times == 1:
-            kind.recording, missing = self.recorder.record(job, module, device)
-            kind.notes |= dict.fromkeys(missing)
+            try:
+                kind.recording, missing = self.recorder.record(job, module, device)
+                kind.notes |= dict.fromkeys(missing)
+            except MemsimError as error:  # the program goes on
+                self._failed(kind, error)
         if self.analyze and kind.times == 1:
             kind.analysis, kind.why_not = self._analysis(job, module, device)
         if self.sanitize and kind.times == 1:
@@ -247,7 +250,7 @@ class Launches:
         memory = self._memory(job, module, device, is_private=False)
         if "malloc" in called_by(job.loaded):
             device.make_heap()
-        memory.functions = KernelCalls(device, self.write)
+        memory.functions = KernelCalls(device, self.output)
         run = partial(self._run, job, memory)
         try:
             kind.remembered += self.remembered.execute(job, device, memory.constants, run)

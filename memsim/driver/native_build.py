@@ -95,7 +95,7 @@ def c_compiler() -> str | None:
 def headers_beside(program: str) -> list[Path]:
     """The folders with headers of the Python environment that a program is of: those of its own CUDA."""
     found = shutil.which(program) if program else None
-    return sorted(Path(found).absolute().parents[1].glob(WHEELS)) if found else []
+    return sorted(Path(found).absolute().parent.parent.glob(WHEELS)) if found else []
 
 
 def newest_headers(first: Sequence[Path] = ()) -> dict[int, Path]:

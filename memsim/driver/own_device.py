@@ -19,14 +19,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from memsim.arch import SM_90, get_arch
 from memsim.driver.execute_launches import Launches, LaunchKind
 from memsim.driver.native_build import libraries
 from memsim.driver.program_memory import memory_of_this_machine
-from memsim.driver.run_program import VARIABLE, environment_of, loaded_first, serve
+from memsim.driver.run_program import VARIABLE, environment_of, loaded_first, open_door, serve
 from memsim.errors import MemsimError
 from memsim.shown import ShownAnalysis
 from memsim.views.screen import Screen
@@ -144,25 +143,21 @@ def serve_parent(control: int, arch: str) -> None:
     screen = Screen(sys.stderr)
     launches = Launches(get_arch(arch), lambda text: screen.say(f"memsim: {text}"))
     launches.use_machine_code(libraries(sys.executable))
-    with TemporaryDirectory(prefix="memsim") as scratch, socket.socket(socket.AF_UNIX) as door:
-        path = str(Path(scratch, "driver"))
-        door.bind(path)
-        door.listen()
-        with socket.socket(fileno=control) as parent:
-            answers: list[Any] = [path]
+    with open_door() as (door, path), socket.socket(fileno=control) as parent:
+        answers: list[Any] = [path]
 
-            def has_ended() -> bool:
-                try:
-                    with parent.makefile("rb") as questions:
-                        how = pickle.load(questions)
-                except (OSError, EOFError):
-                    return True
-                answer = answers.pop() if answers else list(launches.kinds.values())
-                if how is not None:
-                    launches.kinds = {}
-                    launches.analyze, launches.sanitize, launches.time = how.values()
-                parent.sendall(pickle.dumps(answer))
-                return False
+        def has_ended() -> bool:
+            try:
+                with parent.makefile("rb") as questions:
+                    how = pickle.load(questions)
+            except (OSError, EOFError):
+                return True
+            answer = answers.pop() if answers else list(launches.kinds.values())
+            if how is not None:
+                launches.kinds = {}
+                launches.analyze, launches.sanitize, launches.time = how.values()
+            parent.sendall(pickle.dumps(answer))
+            return False
 
-            with suppress(KeyboardInterrupt):  # the parent hears of it, too
-                serve(door, parent.fileno(), has_ended, launches, memory_of_this_machine())
+        with suppress(KeyboardInterrupt):  # the parent hears of it, too
+            serve(door, parent.fileno(), has_ended, launches, memory_of_this_machine())

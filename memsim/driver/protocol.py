@@ -18,8 +18,9 @@ from memsim.arch.units import WARP
 from memsim.driver.execute_launches import Launches, LaunchShape, resident_blocks
 from memsim.driver.matrix_products import NotSupported, multiply, read_product
 from memsim.driver.program_code import ProgramModule
-from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory, VirtualMemory
+from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
 from memsim.driver.program_textures import UnsupportedMap, encode_tensor_map, read_texture
+from memsim.driver.virtual_memory import VirtualMemory
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, PORTABLE_CLUSTER, Launch

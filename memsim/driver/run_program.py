@@ -9,9 +9,8 @@ import socket
 import struct
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +24,8 @@ from memsim.errors import MemsimError
 VARIABLE = "MEMSIM_DRIVER"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 MOST_PROCESSES = 64
+#: Bytes of a folder's name: the path of a socket has room for 107.
+MOST_FOLDER = 80
 SECONDS_TO_END = 2
 
 
@@ -45,12 +46,9 @@ def run_program(
     found = libraries(command[0])
     launches.use_machine_code(found)
     if output is not None:
-        launches.write = partial(os.write, output.fileno())
+        launches.output = output.fileno()
     size = memory_of_this_machine()
-    with tempfile.TemporaryDirectory(prefix="memsim") as scratch, socket.socket(socket.AF_UNIX) as door:
-        path = str(Path(scratch, "driver"))
-        door.bind(path)
-        door.listen()
+    with open_door() as (door, path):
         environment = {**os.environ, **environment_of(path, found)}
         try:
             program = subprocess.Popen(
@@ -68,6 +66,21 @@ def run_program(
             _end(program)
     exit_code = program.returncode
     return exit_code if exit_code >= 0 else 128 - exit_code
+
+
+@contextmanager
+def open_door() -> Iterator[tuple[socket.socket, str]]:
+    """The socket at which programs find memsim, and its path, in a folder of its own."""
+    wanted = tempfile.gettempdir()
+    place = wanted if len(os.fsencode(wanted)) <= MOST_FOLDER else "/tmp"
+    with (
+        tempfile.TemporaryDirectory(prefix="memsim", dir=place) as scratch,
+        socket.socket(socket.AF_UNIX) as door,
+    ):
+        path = str(Path(scratch, "driver"))
+        door.bind(path)
+        door.listen()
+        yield door, path
 
 
 def loaded_first(folder: Path) -> list[str]:

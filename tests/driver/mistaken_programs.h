@@ -131,6 +131,11 @@ static int limits() {
   return size == 4096 ? 0 : 6;
 }
 
+static int no_code() {
+  for (int k = 0; k < 3; k++) LAUNCH_GIVES(cudaErrorNoKernelImageForDevice, fill<<<1, 1>>>(nullptr, 0));
+  return 0;
+}
+
 // A device that is reset has nothing but its code.
 static int resets() {
   int count = 7;
@@ -154,7 +159,7 @@ __global__ void says_more() {
   shared[0] = 's', shared[1] = 0;
   int count = printf("%s %s %5s|\n", own, shared, "a");
   printf("%d %a %#o %hd %hhd %e\n", count, 1.5, 8, 70000, 300, 2.0);
-  printf("%p %p %5%| %5.1f %zu %+d\n", (void *)0x1234, (void *)nullptr, 2.25, ~(size_t)0, 5);
+  printf("%p %p %5.1f %zu %+d\n", (void *)0x1234, (void *)nullptr, 2.25, ~(size_t)0, 5);
 }
 static int says_all() {
   says_more<<<1, 1>>>();

@@ -368,7 +368,7 @@ int main(int count, char **arguments) {
     {"misaligned", misaligned}, {"endless", endless}, {"cooperative", cooperative}, {"attributes", attributes},
     {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}, {"racy", racy}, {"unwritten", unwritten},
     {"textures", textures}, {"captured", captured}, {"graphs", graphs}, {"copies", copies}, {"handles", handles},
-    {"refused_launches", refused_launches}, {"limits", limits}, {"resets", resets}, {"says_all", says_all},
+    {"refused_launches", refused_launches}, {"no_code", no_code}, {"limits", limits}, {"resets", resets}, {"says_all", says_all},
     {"allocates_in_a_graph", allocates_in_a_graph}};
   for (auto &each : programs)
     if (count > 1 && !strcmp(each.name, arguments[1])) {

@@ -18,7 +18,7 @@ from memsim.arch import SM_90
 from memsim.argument_types import Texture
 from memsim.captured.saved_launch import read_launch
 from memsim.cli import main
-from memsim.driver import launch_table, remembered_launches
+from memsim.driver import launch_table, native_build, remembered_launches
 from memsim.driver.execute_launches import Launches, LaunchKind
 from memsim.driver.native_build import libraries
 from memsim.driver.run_program import run_program
@@ -114,7 +114,7 @@ def test_kernels_print_as_the_c_library_does(programs: Path, capfd: pytest.Captu
     assert capfd.readouterr().out.splitlines()[:3] == [
         "Local s     a|",
         "3 0x1.8p+0 010 4464 44 2.000000e+00",
-        "0x1234 (nil) %5%|   2.2 18446744073709551615 +5",
+        "0x1234 (nil)   2.2 18446744073709551615 +5",
     ]
 
 
@@ -175,6 +175,51 @@ def test_what_is_not_implemented_says_its_name(programs: Path) -> None:
     assert done.said == [
         "cudaIpcGetMemHandle is not implemented; the program is told so (801, not supported)"
     ]
+
+
+def test_code_for_another_chip_is_told_once_and_is_the_error_that_a_gpu_gives(
+    programs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["exec", "--arch", "sm_80", "--", str(programs), "no_code"]) == 0
+    assert capfd.readouterr().err.count("the program has no code for sm_80") == 1
+    assert main(["exec", "--", str(programs), "vector_add"]) == 0  # it has code for this one
+
+
+def test_a_program_runs_wherever_it_and_the_temporary_folder_are(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path to a socket has room for 107 bytes; a program in the root is in one folder only."""
+    far = tmp_path / ("f" * 100)
+    far.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(far))
+    assert Ran(programs, "vector_add").code == 0
+    monkeypatch.setattr("shutil.which", lambda _: "/program")
+    assert native_build.headers_beside("/program") == []
+
+
+def test_a_program_goes_on_where_nobody_reads_what_its_kernels_print(programs: Path) -> None:
+    command = [sys.executable, "-m", "memsim", "exec", "--", programs, "says_all"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout and running.stderr
+        running.stdout.close()
+        assert b"says_more" in running.stderr.read()
+
+
+def test_a_program_goes_on_where_nothing_can_be_recorded(programs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    done = Ran(programs, "vector_add", record=file / "launches")
+    assert done.code == 0 and "cannot write" in done.said[0]
+    assert [(kind.failed, kind.recording) for kind in done.kinds] == [(0, None)]
+
+
+def test_the_table_is_printed_where_its_file_cannot_be_written(
+    programs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "no folder" / "table.json"
+    assert main(["exec", "-o", str(file), "--", str(programs), "vector_add"]) == 2
+    told = capfd.readouterr().err
+    assert "add " in told and "cannot write the table" in told
 
 
 def test_the_exit_code_is_the_programs(programs: Path) -> None:
