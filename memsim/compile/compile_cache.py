@@ -22,13 +22,13 @@ from memsim.compile.assemble import assemble_ptx
 from memsim.compile.cuda_source import SET_ASIDE, compile_cubin
 from memsim.compile.included_files import included_files, literal_includes
 from memsim.compile.libraries import NVRTC
-from memsim.compile.options import INCLUDE, OTHERS, split_options
+from memsim.compile.options import INCLUDE, OTHERS, of_build, split_options
 from memsim.compile.prepare import Compiled, Names
 from memsim.compile.toolkit import find_tool, header_folders, identity
 from memsim.files import read_bytes
 from memsim.store import current
 
-VERSION = 1  # of the cache format and of what determines its contents
+VERSION = 2  # of the cache format and of what determines its contents
 OTHER_FILES = ("@", "-optf", "--options-file", *OTHERS)
 
 _SPLICE = re.compile(r"\\[ \t]*\r?\n|/\*.*?\*/", re.S)
@@ -76,10 +76,11 @@ def _by_nvrtc(compiled: Compiled) -> bool:
 def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | None:
     """Everything but the chip that determines NVRTC's output for a source; None if unknown before it runs.
 
-    The digests of the source and of its headers by name, the options except include folders, the library, and
-    the folders of its own headers.
+    The digests of the source and of its headers by name, the options, those of a build system first, except
+    include folders, the library, and the folders of its own headers.
     """
-    library = NVRTC.path()
+    library, (told, commands) = NVRTC.path(), of_build(path.absolute())
+    options = [*told, *options]
     if library is None or any(option.startswith(OTHER_FILES) for option in options):
         return None
     try:
@@ -99,7 +100,7 @@ def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | N
     own = [identity(folder / "cuda_fp16.h") for folder in header_folders()]
     # Of folders of headers only the headers matter that are read.
     kept = [name for name, _ in split_options(options) if name not in INCLUDE]
-    return [digests, kept, identity(library), own]
+    return [digests, kept, str(commands), identity(library), own]
 
 
 def _is_plain(text: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from memsim.errors import MemsimError
-from memsim.files import read_json
+from memsim.files import file_exists, read_json
 
 #: Options of NVRTC and nvcc for a folder of headers. A path follows directly, after "=", or as the next one.
 SHORT = "-I"
@@ -152,9 +152,9 @@ def of_build(path: Path) -> tuple[list[str], Path | None]:
     change device code are used.
     """
     for folder in list(path.parents)[:_LEVELS]:
-        for place in (folder, *sorted(folder.glob("build*"))):
+        for place in dict.fromkeys((folder, folder / "build", *sorted(folder.glob("build*")))):
             commands = place / "compile_commands.json"
-            if commands.is_file():
+            if file_exists(commands):
                 options = _of_entry(commands, path)
                 if options is not None:
                     return options, commands

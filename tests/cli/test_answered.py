@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,26 @@ def test_what_has_changed_is_executed(file: str, asked: Asked, executed: list[ob
     assert asked("analyze", *LAUNCH)[1] != first[1] and new(executed) > 0
     Path(file).write_bytes(before)
     assert asked("analyze", *LAUNCH) == first and new(executed) == 0
+
+
+def test_what_a_build_system_says_is_executed_when_it_has_changed(
+    asked: Asked, executed: list[object]
+) -> None:
+    """Whether the answer is kept, or only the trace and the machine code."""
+    Path("stride.cuh").write_text("#ifndef STRIDE\n#define STRIDE 1\n#endif\n")
+    commands = Path("build", "compile_commands.json")
+    said = {}
+    for stride in (None, 2, 4, None, 2):
+        if stride is None and commands.exists():
+            commands.unlink()
+        elif stride is not None:
+            commands.parent.mkdir(exist_ok=True)
+            entry = {"directory": "..", "file": "copy.cu", "command": f"nvcc -DSTRIDE={stride} -c copy.cu"}
+            commands.write_text(json.dumps([entry]))
+        found, is_new = asked("analyze", *LAUNCH), stride not in said
+        assert said.setdefault(stride, found) == found and (new(executed) > 0) == is_new
+        assert asked("analyze", *LAUNCH, "--no-cache")[1] == found[1] and new(executed) > 0
+    assert len({out for _, out, _ in said.values()}) == 3
 
 
 def test_how_it_looks_is_asked_too(
