@@ -23,7 +23,7 @@ from memsim.compile.cuda_source import SET_ASIDE, compile_cubin
 from memsim.compile.included_files import included_files, literal_includes
 from memsim.compile.libraries import NVRTC
 from memsim.compile.options import INCLUDE, OTHERS, of_build, split_options
-from memsim.compile.prepare import Compiled, Names
+from memsim.compile.prepare import Compiled, Names, check_options
 from memsim.compile.toolkit import find_tool, header_folders, identity
 from memsim.files import read_bytes
 from memsim.store import current
@@ -78,7 +78,12 @@ def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | N
 
     The digests of the source and of its headers by name, the options, those of a build system first, except
     include folders, the library, and the folders of its own headers.
+
+    Raises:
+        MemsimError: an option that asks for more than is trusted.
     """
+    if confinement() is not None:
+        check_options(options)
     library, (told, commands) = NVRTC.path(), of_build(path.absolute())
     options = [*told, *options]
     if library is None or any(option.startswith(OTHER_FILES) for option in options):

@@ -116,6 +116,8 @@ def compile_cubin(
     """
     if not _CHIP.fullmatch(arch):
         raise MemsimError(f"machine code is for a chip such as sm_90, not for {arch!r}")
+    if compiler not in (None, "nvrtc", "nvcc"):
+        raise MemsimError(f"compilers are nvrtc and nvcc, and not {compiler!r}")
     read, options, notes = prepare(source, options, name)
     built = build(read, options, arch, compiler, instances)
     files = included_files(read.text, read.folder, options)

@@ -1,13 +1,7 @@
-"""The launches of a program: each is executed on its memory, and told by kind; the first of a kind may be
-written as a folder with a `launch.json`, which every verb takes.
-
-Of memory such a recording has the allocations that the launch's parameters point to, and the textures that
-they are. What it lacks, it says.
-"""
+"""The launches of a program: each is executed on its memory, and told by kind."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,12 +12,9 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from memsim.api.running import prepared_launch, trace_job
 from memsim.arch import Arch
-from memsim.captured.launched import POINTER, Launched, with_arrays
-from memsim.captured.saved_launch import LAUNCH, write_launch
+from memsim.driver.launch_recorder import LaunchRecorder
 from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.native_build import compile_library
 from memsim.driver.program_code import ProgramModule
@@ -38,10 +29,9 @@ from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.launch import MAX_CLUSTER, Launch
 from memsim.model.occupancy import Needs, occupancy
-from memsim.names.demangle import plain_name, without_long_arguments
+from memsim.names.demangle import without_long_arguments
 from memsim.programs import within_time_limit
 from memsim.simt.faults import KernelFault, check_cluster, check_threads
-from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.poison import Poisoned
 from memsim.views.labels import dim3
 
@@ -49,6 +39,8 @@ if TYPE_CHECKING:
     from memsim.analysis import Analysis
 
 INVALID_VALUE, OUT_OF_RESOURCES, LAUNCH_FAILED, TOO_LARGE, BAD_CLUSTER = 1, 701, 719, 720, 912  # of CUresult
+#: Of memsim's own, which are told and end nothing else.
+MISTAKES = ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError
 #: What a GPU says of a fault.
 RESULT_OF_FAULT = {"address": 700, "alignment": 716, "assert": 710, "trap": LAUNCH_FAILED, "endless": 702}
 
@@ -199,9 +191,9 @@ class Launches:
         except MemsimError as error:
             result = LAUNCH_FAILED
             self._failed(kind, error)
-        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            result = LAUNCH_FAILED  # a mistake of memsim's: the program goes on, and people are told
-            self._failed(kind, MemsimError(f"memsim failed: {type(error).__name__}: {error}"))
+        except MISTAKES as error:
+            result = LAUNCH_FAILED  # the program goes on, and people are told
+            self._failed(kind, MemsimError(_why_not(error)))
         kind.failed += bool(result)
         kind.seconds += time.perf_counter() - began
         return result
@@ -280,8 +272,8 @@ class Launches:
                 trace = trace_job(job, memory=new_memory())
                 time = estimate(job, trace, self.effort, new_memory) if self.time else None
                 return replace(analyze_trace(trace, job.arch), estimate=time), ""
-            except (MemsimError, Poisoned) as error:
-                return None, str(error).splitlines()[0]
+            except (MemsimError, Poisoned, *MISTAKES) as error:
+                return None, _why_not(error)
 
     def _errors(self, job: Job, module: ProgramModule, device: ProgramMemory) -> list[str]:
         """What `memsim sanitize` finds in the launch, by a copy of memory, each in a line."""
@@ -291,8 +283,8 @@ class Launches:
         with self._copies(job, module, device) as new_memory:
             try:
                 return in_lines(sanitize_job(job, new_memory=new_memory))
-            except (MemsimError, Poisoned) as error:
-                return [f"not judged: {str(error).splitlines()[0]}"]
+            except (MemsimError, Poisoned, *MISTAKES) as error:
+                return [f"not judged: {_why_not(error)}"]
 
     @contextmanager
     def _copies(
@@ -320,6 +312,13 @@ class Launches:
         self.say(f"{kind.name} {dim3(kind.shape.grid)} x {dim3(kind.shape.block)}: {error}")
 
 
+def _why_not(error: Exception) -> str:
+    """Why something is not known of a launch, in a line."""
+    if isinstance(error, MISTAKES):
+        return f"memsim failed: {type(error).__name__}: {error}"
+    return str(error).splitlines()[0]
+
+
 def resident_blocks(kernel: Kernel, launch: Launch, chip: Arch) -> int:
     """How many blocks of a launch a multiprocessor holds at once."""
     used = kernel.static_shared + launch.shared_bytes
@@ -327,70 +326,3 @@ def resident_blocks(kernel: Kernel, launch: Launch, chip: Arch) -> int:
         return 0
     machine = kernel.machine
     return occupancy(Needs(launch.threads, machine.registers, used, machine.image.barriers), chip).blocks
-
-
-class LaunchRecorder:
-    """Writes launches below a folder, numbered in the order in which they are made."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._count = 0
-
-    def record(self, job: Job, module: ProgramModule, memory: ProgramMemory) -> tuple[Path, list[str]]:
-        """The path of a launch's `launch.json`, and what is not in it, in words.
-
-        Raises:
-            MemsimError: it cannot be written.
-        """
-        arrays: dict[int, np.ndarray] = {}
-        arguments = tuple(
-            self._argument(bytes(raw), parameter.is_struct, memory, arrays)
-            for raw, parameter in zip(job.args, job.loaded.parameters, strict=True)
-        )
-        shape = job.launch
-        launched = Launched(job.loaded, shape.grid, shape.block, arguments, shape.shared_bytes, shape.cluster)
-        self._count += 1
-        plain = re.sub(r"\W+", "_", plain_name(job.loaded.title)).strip("_")[:40]
-        path = self.folder / f"{self._count:04}_{plain}" / LAUNCH
-        write_launch(launched, path.parent)
-        return path, list(_missing(job, module, memory, arrays))
-
-    def _argument(
-        self, raw: bytes, is_struct: bool, memory: ProgramMemory, arrays: dict[int, np.ndarray]
-    ) -> object:
-        """The bytes of a parameter, with arrays for what it points to, or the texture that it is."""
-        texture = memory.textures.objects.get(int.from_bytes(raw, "little")) if len(raw) == POINTER else None
-        if texture is not None and not texture.is_surface:
-            made = texture.over(memory.bytes, as_documented=False)
-            return replace(made, array=np.array(made.array))
-        pointers = []
-        for offset in range(0, len(raw) - POINTER + 1, POINTER):
-            address = int.from_bytes(raw[offset : offset + POINTER], "little")
-            buffer = memory.find(address)
-            if buffer is not None:
-                if buffer.start not in arrays:
-                    arrays[buffer.start] = memory.view(buffer.start, buffer.end - buffer.start).copy()
-                pointers.append((offset, arrays[buffer.start][address - buffer.start :], f"byte_{offset}"))
-        if pointers and not is_struct:
-            return pointers[0][1]
-        return with_arrays(raw, pointers) if pointers else raw
-
-
-def _missing(
-    job: Job, module: ProgramModule, memory: ProgramMemory, arrays: dict[int, np.ndarray]
-) -> Iterator[str]:
-    """What a recording lacks of a launch's memory."""
-    pointed = [_words(array) for array in arrays.values()]
-    if any(((words >= GLOBAL_BASE) & (words < memory.layout.end)).any() for words in pointed):
-        yield "the recording lacks what its arrays point to"
-    structs = [_words(np.frombuffer(bytes(raw), np.uint8)) for raw in job.args if len(raw) > POINTER]
-    textures = np.array([*memory.textures.objects], np.uint64)
-    if any(np.isin(words, textures).any() for words in (*pointed, *structs)):
-        yield "the recording lacks the textures in its structs and arrays"
-    if changed := module.changed():
-        yield f"the recording has {', '.join(changed)} as the code has them"
-
-
-def _words(array: np.ndarray) -> np.ndarray:
-    """Bytes as whole words of the size of a pointer."""
-    return array[: array.size // POINTER * POINTER].view(np.uint64)

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memsim.interpreter.lowered_kernel import PLACE_BITS, CompiledStretches, LoweredKernel, known_of, scratch
+from memsim.interpreter.lowered_kernel import PLACE_BITS, CompiledStretches, LoweredKernel, known_of
+from memsim.interpreter.scratch_vectors import scratch
 from memsim.interpreter.vector_operations import (
     ConstantPlace,
     Place,

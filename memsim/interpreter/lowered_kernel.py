@@ -6,7 +6,7 @@ has operations of its own, whose rules are those of `memsim.isa` and `memsim.sim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
@@ -18,9 +18,9 @@ from memsim.interpreter.control_operations import lower_control
 from memsim.interpreter.lane_operations import OF_LANES
 from memsim.interpreter.lowered_op import Goto, LoweredOp, NotLowered, OfThreads
 from memsim.interpreter.memory_operations import OF_MEMORY, AccessShape
+from memsim.interpreter.scratch_vectors import reuse_scratch, without_copies
 from memsim.interpreter.traced import NotTraced
 from memsim.interpreter.vector_operations import (
-    SCRATCH,
     ConstantPlace,
     Place,
     RegisterPlace,
@@ -400,58 +400,3 @@ class LoweredKernel:
 
     def _register_or_none(self, slot: int | None) -> int:
         return -1 if slot is None else self.register(slot)
-
-
-def without_copies(operations: list[VectorOperation], words: set[str]) -> list[VectorOperation]:
-    """The operations for whole warps: results are computed in the registers that they are written to."""
-    if any(one.name == "guard" for one in operations):
-        return operations
-    found, left_out = list(operations), set[int]()
-    for at, one in enumerate(operations):
-        if one.name != "write" or not isinstance(one.a, ScratchPlace):
-            continue
-        made = next(i for i, other in enumerate(operations) if other.d == one.a)
-        reads = [i for i, other in enumerate(operations) if one.a in (other.a, other.b, other.c)]
-        target = found[at].d
-        others = (found[i] for i in range(made + 1, len(found)) if i != at)
-        if (
-            reads == [at]
-            and operations[made].name in words
-            and not any(target in (other.a, other.b, other.c) for other in others)
-        ):
-            found[made] = operations[made]._replace(d=target)
-            left_out.add(at)
-    return [one for at, one in enumerate(found) if at not in left_out]
-
-
-def reuse_scratch(operations: list[VectorOperation]) -> list[VectorOperation]:
-    """The operations with few scratch vectors: one is used again behind its last use.
-
-    Raises:
-        NotLowered: too many are needed at once.
-    """
-    last: dict[ScratchPlace, int] = {}
-    for at, one in enumerate(operations):
-        for place in scratch(one):
-            last[place] = at
-    free, taken, count, found = list[int](), dict[ScratchPlace, int](), 0, []
-    for at, one in enumerate(operations):
-        if isinstance(one.d, ScratchPlace) and one.d not in taken:
-            if free:
-                taken[one.d] = free.pop()
-            else:
-                taken[one.d], count = count, count + 1
-        d, a, b, c = (
-            ScratchPlace(taken[place]) if isinstance(place, ScratchPlace) else place
-            for place in (one.d, one.a, one.b, one.c)
-        )
-        found.append(one._replace(d=d, a=a, b=b, c=c))
-        free += [taken[place] for place in set(scratch(one)) if last[place] == at]
-    if count > SCRATCH:
-        raise NotLowered("too many vectors")
-    return found
-
-
-def scratch(one: VectorOperation) -> Iterator[ScratchPlace]:
-    """The intermediate results that an operation reads or writes."""
-    return (place for place in (one.d, one.a, one.b, one.c) if isinstance(place, ScratchPlace))

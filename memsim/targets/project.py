@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -68,7 +68,7 @@ class TargetTable(msgspec.Struct, frozen=True):
     name: str | Unsaid = msgspec.UNSET
     arch: str | Unsaid = msgspec.UNSET
     size: str | Unsaid = msgspec.UNSET
-    compiler: str | Unsaid = msgspec.UNSET
+    compiler: Literal["nvrtc", "nvcc"] | Unsaid = msgspec.UNSET
     options: tuple[str, ...] | Unsaid = msgspec.UNSET
     args: tuple[str | int | float, ...] | Unsaid = msgspec.UNSET
     budgets: tuple[str, ...] = ()
@@ -264,7 +264,7 @@ def _told(entry: ConfigTable) -> TargetTable:
     kinds = {"command": PROGRAM_KEYS, "file": FILE_KEYS, "kernel": CATALOGUE_KEYS}
     keys = next((keys for key, keys in kinds.items() if key in entry.values), None)
     if keys is None:
-        entry.check_keys((*FILE_KEYS, *kinds, "size", *GUARD_KEYS))
+        entry.check_keys(tuple(dict.fromkeys((*kinds, *FILE_KEYS, "size", *GUARD_KEYS))))
         entry.fail("neither kernel nor file nor command", EXAMPLE)
     entry.check_keys((*keys, *GUARD_KEYS))
     return entry.read_as(TargetTable)

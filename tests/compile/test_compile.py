@@ -34,6 +34,11 @@ def test_another_standard_replaces_the_default() -> None:
         compile_cubin(needs_17, ["-std=c++14"])
 
 
+def test_there_is_no_third_compiler() -> None:
+    with pytest.raises(MemsimError, match="compilers are nvrtc and nvcc, and not 'gcc'"):
+        compile_cubin(GOOD, compiler="gcc")  # type: ignore[arg-type]
+
+
 def test_the_release_of_a_compiler() -> None:
     assert release_of("// Cuda compilation tools, release 12.0, V12.0.140\n.version 8.0\n") == "12.0.140"
     assert release_of(".version 8.0\n.target sm_90\n") is None

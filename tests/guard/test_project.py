@@ -130,6 +130,7 @@ def test_two_configurations_are_one_too_many(folder: Folder) -> None:
         (TARGET.replace("[32, 32]", "[1, 1, 1, 1]"), "block must be one to three", TARGET),
         (TARGET.replace(", 32]\no", ", true]\no"), "args[2]: Expected `int | float | str`", TARGET),
         (TARGET + "size = '1'\n", "unknown key 'size'", TARGET),
+        (TARGET + "compiler = 'gcc'\n", "compiler: Invalid enum value 'gcc'", TARGET + "compiler = 'nvcc'\n"),
         (KERNEL + 'name = "a\\nb"\n', "the invisible character U+000A", KERNEL + 'name = "a b"\n'),
         (KERNEL + 'name = "a\\u001b[2J"\n', "invisible character U+001B", KERNEL + 'name = "a[2J"\n'),
         (KERNEL + 'name = "\\u202ea"\n', "invisible character U+202E", KERNEL + 'name = "ä"\n'),

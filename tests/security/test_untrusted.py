@@ -68,6 +68,16 @@ def test_options_run_no_program_and_open_no_file(memsim: Run, place: Place, opti
     assert "is not allowed with --untrusted" in done.out
 
 
+def test_an_option_is_refused_where_the_same_code_is_kept(
+    memsim: Run, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of an option has nothing that the source includes, so that its code is the same."""
+    monkeypatch.setenv("MEMSIM_CACHE_DIR", str(place.project.parent / "kept"))
+    for options, code in (["-Iinner"], 0), (["-I../elsewhere"], 2), ([], 0):
+        target("k.cu", options)
+        assert memsim("check --untrusted").code == code
+
+
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 def test_the_program_of_an_option_is_not_run(memsim: Run, place: Place) -> None:
     """By trust it is: that is what trusting a configuration means."""
