@@ -59,6 +59,33 @@ static int cupy_pointerGetMemoryType(intptr_t pointer, SKIP) {
   struct cudaPointerAttributes found;
   return failed(cudaPointerGetAttributes(&found, (void *)pointer)) ? -1 : (int)found.type;
 }
+// Those with a last argument that may be left out: what it says changes nothing here.
+static PyObject *cupy_streamWaitEvent(intptr_t stream, intptr_t event, SKIP, void *flags) {
+  return none(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
+}
+static PyObject *cupy_streamBeginCapture(intptr_t stream, SKIP, void *mode) {
+  return none(cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeRelaxed));
+}
+static intptr_t cupy_mallocManaged(size_t bytes, SKIP, void *flags) {
+  void *made = 0;
+  return failed(cudaMallocManaged(&made, bytes, cudaMemAttachGlobal)) ? 0 : (intptr_t)made;
+}
+static intptr_t cupy_streamEndCapture(intptr_t stream, SKIP) {
+  cudaGraph_t made = 0;
+  return failed(cudaStreamEndCapture((cudaStream_t)stream, &made)) ? 0 : (intptr_t)made;
+}
+static intptr_t cupy_graphInstantiate(intptr_t graph, SKIP) {
+  cudaGraphExec_t made = 0;
+  return failed(cudaGraphInstantiateWithFlags(&made, (cudaGraph_t)graph, 0)) ? 0 : (intptr_t)made;
+}
+static unsigned int cupy_streamGetFlags(intptr_t stream, SKIP) {
+  unsigned int flags = 0;
+  return failed(cudaStreamGetFlags((cudaStream_t)stream, &flags)) ? 0 : flags;
+}
+static int cupy_streamGetPriority(intptr_t stream, SKIP) {
+  int priority = 0;
+  return failed(cudaStreamGetPriority((cudaStream_t)stream, &priority)) ? 0 : priority;
+}
 static int cupy_streamIsCapturing(intptr_t stream, SKIP) {
   enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   return failed(cudaStreamIsCapturing((cudaStream_t)stream, &status)) ? -1 : status != cudaStreamCaptureStatusNone;
@@ -79,6 +106,14 @@ static int cupy_streamIsCapturing(intptr_t stream, SKIP) {
   DO(1, streamSynchronize, cudaStreamSynchronize, intptr_t) \
   DO(2, eventRecord, cudaEventRecord, intptr_t, intptr_t) \
   DO(2, freeAsync, cudaFreeAsync, intptr_t, intptr_t) \
+  DO(1, graphDestroy, cudaGraphDestroy, intptr_t) \
+  DO(1, graphExecDestroy, cudaGraphExecDestroy, intptr_t) \
+  DO(2, graphLaunch, cudaGraphLaunch, intptr_t, intptr_t) \
+  DO(2, graphUpload, cudaGraphUpload, intptr_t, intptr_t) \
+  DO(1, hostUnregister, cudaHostUnregister, intptr_t) \
+  DO(2, deviceSetLimit, cudaDeviceSetLimit, int, size_t) \
+  DO(3, hostRegister, cudaHostRegister, intptr_t, size_t, unsigned int) \
+  DO(5, memcpyPeer, cudaMemcpyPeer, intptr_t, int, intptr_t, int, size_t) \
   DO(3, memset, cudaMemset, intptr_t, int, size_t) \
   DO(4, memsetAsync, cudaMemsetAsync, intptr_t, int, size_t, intptr_t) \
   DO(4, memcpy, cudaMemcpy, intptr_t, intptr_t, size_t, int) \
@@ -90,6 +125,8 @@ static int cupy_streamIsCapturing(intptr_t stream, SKIP) {
   GET(0, streamCreate, cudaStreamCreate, 0, intptr_t) \
   GET(1, eventCreateWithFlags, cudaEventCreateWithFlags, 0, intptr_t, unsigned int) \
   GET(1, streamCreateWithFlags, cudaStreamCreateWithFlags, 0, intptr_t, unsigned int) \
+  GET(1, deviceGetLimit, cudaDeviceGetLimit, 0, size_t, int) \
+  GET(2, streamCreateWithPriority, cudaStreamCreateWithPriority, 0, intptr_t, unsigned int, int) \
   GET(1, malloc, cudaMalloc, 0, intptr_t, size_t) \
   GET(2, mallocAsync, cudaMallocAsync, 0, intptr_t, size_t, intptr_t) \
   GET(2, hostAlloc, cudaHostAlloc, 0, intptr_t, size_t, unsigned int) \
@@ -103,10 +140,12 @@ FUNCTIONS(DEFINE_DO, DEFINE_GET)
 
 #define LIST_DO(n, name, function, ...) {#name, "PyObject *", #__VA_ARGS__, cupy_##name},
 #define LIST_GET(n, name, function, wrong, ...) {#name, "", #__VA_ARGS__, cupy_##name},
-// Name, what is returned (empty: the first type), the types of the arguments as Cython writes them, the function.
+// Name, what is returned (empty: the first type), the types of the arguments as Cython writes them, the function; whether a
+// last argument may be left out.
 __attribute__((visibility("default"))) const struct {
   const char *name, *returned, *types;
   void *function;
+  int has_optional;
 } memsim_cupy_functions[] = {
     FUNCTIONS(LIST_DO, LIST_GET)
     {"_ensure_context", "PyObject *", "void", cupy_ensure_context},
@@ -114,5 +153,12 @@ __attribute__((visibility("default"))) const struct {
     {"getDeviceProperties", "PyObject *", "int", cupy_getDeviceProperties},
     {"pointerGetMemoryType", "", "int, intptr_t", cupy_pointerGetMemoryType},
     {"streamIsCapturing", "", "int, intptr_t", cupy_streamIsCapturing},
+    {"streamGetFlags", "", "unsigned int, intptr_t", cupy_streamGetFlags},
+    {"streamGetPriority", "", "int, intptr_t", cupy_streamGetPriority},
+    {"streamEndCapture", "", "intptr_t, intptr_t", cupy_streamEndCapture},
+    {"graphInstantiate", "", "intptr_t, intptr_t", cupy_graphInstantiate},
+    {"streamWaitEvent", "PyObject *", "intptr_t, intptr_t", cupy_streamWaitEvent, 1},
+    {"streamBeginCapture", "PyObject *", "intptr_t", cupy_streamBeginCapture, 1},
+    {"mallocManaged", "", "intptr_t, size_t", cupy_mallocManaged, 1},
     {0},
 };

@@ -26,7 +26,7 @@ static CUresult broken;  // after a fault in a kernel every call fails, as on a 
 static struct stretch written[WRITTEN];  // of the device's memory, by calls, since a launch was sent
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER, launching = PTHREAD_MUTEX_INITIALIZER;
 static char the_context, the_pool;
-static __thread int is_current;
+static __thread int depth;  // of this thread's stack of contexts, which are all the same
 static void forget_ranges(void);
 
 #define READY do { if (!is_initialized) return CUDA_ERROR_NOT_INITIALIZED; if (broken) return broken; } while (0)
@@ -117,12 +117,13 @@ API cuDevicePrimaryCtxReset(CUdevice device) {
 API cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) { return OK; }
 API cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
   *flags = 0;
-  *active = is_current;
+  *active = depth > 0;
   return OK;
 }
 static CUresult new_context(CUcontext *context, CUdevice device) {
-  is_current = 1;
-  return use_context(context, device);
+  CUresult failed = use_context(context, device);
+  depth += !failed;
+  return failed;
 }
 #undef cuCtxCreate
 API cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) { return new_context(context, device); }
@@ -134,16 +135,25 @@ API cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *how, unsigned flags, C
   return new_context(context, device);
 }
 #endif
-API cuCtxDestroy(CUcontext context) { is_current = 0; return OK; }
-API cuCtxSetCurrent(CUcontext context) { is_current = context != NULL; return OK; }
-API cuCtxGetCurrent(CUcontext *context) {
-  if (!is_initialized) return CUDA_ERROR_NOT_INITIALIZED;
-  *context = is_current ? (CUcontext)&the_context : NULL;
+API cuCtxDestroy(CUcontext context) { depth -= depth > 0; return OK; }
+API cuCtxSetCurrent(CUcontext context) {
+  if (!context) depth -= depth > 0;
+  else if (!depth) depth = 1;
   return OK;
 }
-API cuCtxPushCurrent(CUcontext context) { is_current = 1; return OK; }
-API cuCtxPopCurrent(CUcontext *context) { if (context) *context = (CUcontext)&the_context; return OK; }
-API cuCtxGetDevice(CUdevice *device) { READY; *device = 0; return is_current ? OK : CUDA_ERROR_INVALID_CONTEXT; }
+API cuCtxGetCurrent(CUcontext *context) {
+  if (!is_initialized) return CUDA_ERROR_NOT_INITIALIZED;
+  *context = depth ? (CUcontext)&the_context : NULL;
+  return OK;
+}
+API cuCtxPushCurrent(CUcontext context) { depth++; return OK; }
+API cuCtxPopCurrent(CUcontext *context) {
+  if (!depth) return CUDA_ERROR_INVALID_CONTEXT;
+  depth--;
+  if (context) *context = (CUcontext)&the_context;
+  return OK;
+}
+API cuCtxGetDevice(CUdevice *device) { READY; *device = 0; return depth ? OK : CUDA_ERROR_INVALID_CONTEXT; }
 API cuCtxGetFlags(unsigned *flags) { *flags = 0; return OK; }
 API cuCtxSetFlags(unsigned flags) { return OK; }
 API cuCtxGetId(CUcontext context, unsigned long long *number) { *number = 1; return OK; }

@@ -32,6 +32,10 @@ with memsim.device():
         "setDevice": b"PyObject *(int, int __pyx_skip_dispatch)",
         "malloc": b"intptr_t (int, int __pyx_skip_dispatch)",
         "other": b"int (int)",
+        "streamCreateWithPriority": b"intptr_t (unsigned int, int, int __pyx_skip_dispatch)",
+        "streamWaitEvent": b"PyObject *(intptr_t, intptr_t, int __pyx_skip_dispatch, struct __pyx_opt_args_13"
+        b"cupy_backends_4cuda_3api_7runtime_streamWaitEvent *__pyx_optional_args)",
+        "streamBeginCapture": b"PyObject *(intptr_t, int __pyx_skip_dispatch)",
     }
     place = ctypes.cast(check, ctypes.c_void_p)
 
@@ -48,6 +52,8 @@ with memsim.device():
     print(Module.getDeviceCount(), Module.setDevice(0), hasattr(Module, "malloc"))
     count = hook.address_of(Module.__pyx_capi__["getDeviceCount"], types["getDeviceCount"])
     print(ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int)(count)(0))
+    stream = Module.streamCreateWithPriority(1, -1)
+    print(Module.streamWaitEvent(stream, 0, flags=0), Module.streamWaitEvent(stream, 0))
 """
 
 
@@ -56,7 +62,8 @@ def test_functions_of_the_same_type_are_replaced(tmp_path: Path) -> None:
     from memsim.driver.native_build import newest_headers
 
     shown = done(STAND_IN.replace("VERSION", str(max(newest_headers()))), tmp_path)
-    assert shown.stdout == "['getDeviceCount', 'setDevice']\n1 None False\n1\n", shown.stderr
+    replaced = "['getDeviceCount', 'setDevice', 'streamCreateWithPriority', 'streamWaitEvent']"
+    assert shown.stdout == f"{replaced}\n1 None False\n1\nNone None\n", shown.stderr
 
 
 @pytest.mark.slow

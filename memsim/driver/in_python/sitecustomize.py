@@ -22,6 +22,7 @@ from typing import Any
 #: CuPy's sorting, by kernels of Thrust that nvcc has compiled.
 SORTING = "cupy.cuda.thrust"
 SKIPPED = "int __pyx_skip_dispatch"
+OPTIONAL = "struct __pyx_opt_args_13cupy_backends_4cuda_3api_7runtime_{} *__pyx_optional_args"
 TYPES: dict[str, Any] = {
     "PyObject *": ctypes.py_object,
     "int": ctypes.c_int,
@@ -40,6 +41,7 @@ class RuntimeFunction(ctypes.Structure):
         ("returned", ctypes.c_char_p),
         ("types", ctypes.c_char_p),
         ("address", ctypes.c_void_p),
+        ("has_optional", ctypes.c_int),
     ]
 
     def signature(self) -> str:
@@ -47,14 +49,18 @@ class RuntimeFunction(ctypes.Structure):
         returned, types = self.returned.decode(), [one for one in self.types.decode().split(", ") if one]
         if not returned:
             returned = types.pop(0) + " "
-        return f"{returned}({', '.join(types if types == ['void'] else [*types, SKIPPED])})"
+        if types != ["void"]:
+            types += [SKIPPED, *[OPTIONAL.format(self.name.decode())] * self.has_optional]
+        return f"{returned}({', '.join(types)})"
 
     def from_python(self) -> Callable[..., Any]:
-        """The function for Python's own calls."""
+        """The function for Python's own calls; an argument that may be left out is."""
         returned, _, types = self.signature()[:-1].partition("(")
-        form = [TYPES[one] for one in types.split(", ")[:-1]]
-        made = ctypes.PYFUNCTYPE(TYPES[returned.strip()], *form, ctypes.c_int)(self.address)
-        return lambda *arguments: made(*arguments, 0)
+        form = [TYPES[one] for one in types.partition(SKIPPED)[0].removesuffix(", ").split(", ") if one]
+        skipped = (0, None)[: 1 + self.has_optional]
+        kinds = (ctypes.c_int, ctypes.c_void_p)[: len(skipped)]
+        made = ctypes.PYFUNCTYPE(TYPES[returned.strip()], *form, *kinds)(self.address)
+        return lambda *arguments, **_: made(*arguments[: len(form)], *skipped)
 
 
 class ModuleFinder:
