@@ -82,7 +82,12 @@ static CUDA_MEMCPY3D box_of_parameters(const struct cudaMemcpy3DParms *p) {
 static int copy_box(const struct cudaMemcpy3DParms *p, cudaStream_t stream) {
   CUDA_MEMCPY3D box = box_of_parameters(p);
   int failed = start();
-  return !failed && box.WidthInBytes && box.Height && box.Depth ? (int)cuMemcpy3DAsync(&box, stream) : failed;
+  if (failed || !box.WidthInBytes || !box.Height || !box.Depth) return failed;
+  int to_device = p->dstArray || is_device_side(p->dstPtr.ptr), from_device = p->srcArray || is_device_side(p->srcPtr.ptr);
+  if ((failed = check_sides(to_device, from_device, p->kind))) return failed;
+  if (box.Height > 1 && ((!p->srcArray && box.srcPitch < box.WidthInBytes) || (!p->dstArray && box.dstPitch < box.WidthInBytes)))
+    return cudaErrorInvalidPitchValue;
+  return (int)cuMemcpy3DAsync(&box, stream);
 }
 API cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { ANSWER(copy_box(p, NULL)); }
 API cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { ANSWER(copy_box(p, stream)); }

@@ -63,11 +63,14 @@ static int is_device_side(const void *address) {
   unsigned type;
   return !cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, DEVICE(address));
 }
-static int check_kind(const void *to, const void *from, int kind) {
+static int check_sides(int to_device, int from_device, int kind) {
   if (kind < 0 || kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
-  if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !is_device_side(to)) return cudaErrorInvalidValue;
-  if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !is_device_side(from)) return cudaErrorInvalidValue;
+  if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && !to_device) return cudaErrorInvalidValue;
+  if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && !from_device) return cudaErrorInvalidValue;
   return 0;
+}
+static int check_kind(const void *to, const void *from, int kind) {
+  return check_sides(is_device_side(to), is_device_side(from), kind);
 }
 static int copy_on(void *to, const void *from, size_t bytes, int kind, cudaStream_t stream) {
   int failed = start();
@@ -135,11 +138,13 @@ static int symbol_at(const void *host, CUdeviceptr *address, size_t *bytes) {
   failed = (int)cuModuleGetGlobal(address, bytes, symbol->module->loaded, symbol->name);
   return failed == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : failed;
 }
-static int copy_symbol(const void *symbol, void *host, size_t bytes, size_t offset, int is_write, cudaStream_t stream) {
+static int copy_symbol(const void *symbol, void *host, size_t bytes, size_t offset, int is_write, int kind, cudaStream_t stream) {
   CUdeviceptr address;
   size_t size;
   int failed = symbol_at(symbol, &address, &size);
   if (failed) return failed;
+  if (kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault && kind != (is_write ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost))
+    return cudaErrorInvalidMemcpyDirection;
   if (offset > size || bytes > size - offset) return cudaErrorInvalidValue;
   void *at = (char *)(uintptr_t)address + offset;
   return is_write ? copy_on(at, host, bytes, 4, stream) : copy_on(host, at, bytes, 4, stream);
@@ -147,18 +152,18 @@ static int copy_symbol(const void *symbol, void *host, size_t bytes, size_t offs
 API cudaGetSymbolAddress(void **address, const void *symbol) { ANSWER(symbol_at(symbol, (CUdeviceptr *)address, NULL)); }
 API cudaGetSymbolSize(size_t *bytes, const void *symbol) { CUdeviceptr at; ANSWER(symbol_at(symbol, &at, bytes)); }
 API cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind) {
-  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1, NULL));
+  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1, kind, NULL));
 }
 API cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1, stream));
+  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1, kind, stream));
 }
 API cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind) {
-  ANSWER(copy_symbol(symbol, to, bytes, offset, 0, NULL));
+  ANSWER(copy_symbol(symbol, to, bytes, offset, 0, kind, NULL));
 }
 API cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  ANSWER(copy_symbol(symbol, to, bytes, offset, 0, stream));
+  ANSWER(copy_symbol(symbol, to, bytes, offset, 0, kind, stream));
 }
 
 // Every page is where it is: hints have no effect. Pools: there is one, which keeps nothing.

@@ -1,4 +1,4 @@
-// What a program does wrong, and what it gets for it: an H200 with CUDA 13.0 gave the same. A part of programs.cu.
+// What a program does wrong, and what it gets for it: the errors of an H200 with CUDA 13.0, but for what memsim refuses. A part of programs.cu.
 #define GIVES(error, call) do { cudaError_t e = call; if (e != error) { printf("%d: %s: %d\n", __LINE__, #call, e); return 3; } } while (0)
 #define LAUNCH_GIVES(error, ...) do { __VA_ARGS__; GIVES(error, cudaGetLastError()); } while (0)
 
@@ -46,6 +46,19 @@ static int copies() {
   GIVES(cudaErrorInvalidValue, cudaMemset(a, 0, 4));
   GIVES(cudaErrorInvalidValue, cudaMemcpy(a, host, 4, cudaMemcpyHostToDevice));
   CHECK(cudaMemcpy(b, host, 256, cudaMemcpyHostToDevice));
+  GIVES(cudaErrorInvalidMemcpyDirection, cudaMemcpyToSymbol(both, host, 4, 0, cudaMemcpyDeviceToHost));
+  GIVES(cudaErrorInvalidMemcpyDirection, cudaMemcpyFromSymbol(host, counter, 4, 0, cudaMemcpyHostToDevice));
+  cudaMemcpy3DParms box = {};
+  CHECK(cudaMemcpy3D(&box));
+  box.srcPtr = make_cudaPitchedPtr(host, 16, 16, 4);
+  box.dstPtr = make_cudaPitchedPtr(b, 16, 16, 4);
+  box.extent = make_cudaExtent(16, 4, 1);
+  box.kind = cudaMemcpyHostToDevice;
+  CHECK(cudaMemcpy3D(&box));
+  box.kind = cudaMemcpyDeviceToHost;
+  GIVES(cudaErrorInvalidValue, cudaMemcpy3D(&box));
+  box.kind = cudaMemcpyHostToDevice, box.srcPtr.pitch = 8;
+  GIVES(cudaErrorInvalidPitchValue, cudaMemcpy3D(&box));
   CHECK(cudaMemcpyToSymbol(both, host, 4));
   return both == host[0] ? 0 : 2;
 }
