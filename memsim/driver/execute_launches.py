@@ -194,8 +194,13 @@ class Launches:
         except MISTAKES as error:
             result = LAUNCH_FAILED  # the program goes on, and people are told
             self._failed(kind, MemsimError(_why_not(error)))
-        kind.failed += bool(result)
-        kind.seconds += time.perf_counter() - began
+        except KeyboardInterrupt:
+            result = LAUNCH_FAILED
+            kind.notes["it was interrupted"] = None
+            raise
+        finally:
+            kind.failed += bool(result)
+            kind.seconds += time.perf_counter() - began
         return result
 
     def _check(self, kernel: Kernel, shape: LaunchShape, most_in_cluster: int) -> Launch:

@@ -222,6 +222,18 @@ def test_the_table_is_printed_where_its_file_cannot_be_written(
     assert "add " in told and "cannot write the table" in told
 
 
+def test_a_launch_that_is_interrupted_has_failed(
+    programs: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Launches, "_execute", interrupted)
+    assert main(["exec", "--", str(programs), "vector_add"]) == 130
+    told = capfd.readouterr().err
+    assert "1 launch of 1 kind, 1 of them failed" in told and "add: it was interrupted" in told
+
+
 def test_the_exit_code_is_the_programs(programs: Path) -> None:
     assert Ran(programs, "no such program").code == 100
     assert Ran("sh", "-c", "kill -9 $$").code == 128 + 9
