@@ -111,8 +111,9 @@ API cuDevicePrimaryCtxRelease(CUdevice device) { return OK; }
 API cuDevicePrimaryCtxReset(CUdevice device) {
   broken = OK;
   if (!is_initialized) return CUDA_ERROR_NOT_INITIALIZED;
+  CUresult result = (CUresult)memsim_ask(OP_RESET, NULL, 0, NULL, 0, NULL, 0, NULL);
   forget_ranges();
-  return (CUresult)memsim_ask(OP_RESET, NULL, 0, NULL, 0, NULL, 0, NULL);
+  return result;
 }
 API cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) { return OK; }
 API cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {

@@ -64,8 +64,9 @@ static CUresult load_file(void **module, const char *path) {
 static CUresult unload_module(void *module) {
   READY;
   uint32_t number = (uint32_t)(uintptr_t)module;
+  CUresult result = (CUresult)memsim_ask(OP_UNLOAD, &number, 4, NULL, 0, NULL, 0, NULL);
   forget_ranges();
-  return (CUresult)memsim_ask(OP_UNLOAD, &number, 4, NULL, 0, NULL, 0, NULL);
+  return result;
 }
 static CUresult find_function(void **found, void *module, const char *name) {
   READY;

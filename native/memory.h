@@ -13,8 +13,9 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, uint32_t kind) {
 static CUresult release(CUdeviceptr address, uint64_t kinds) {
   READY;
   uint64_t question[2] = {address, kinds};
+  CUresult result = address ? (CUresult)memsim_ask(OP_FREE, question, sizeof question, NULL, 0, NULL, 0, NULL) : OK;
   forget_ranges();
-  return address ? (CUresult)memsim_ask(OP_FREE, question, sizeof question, NULL, 0, NULL, 0, NULL) : OK;
+  return result;
 }
 static int is_known(CUdeviceptr address) {  // an address that is CUDA's, and not the program's own
   const struct hello *device = memsim_device();

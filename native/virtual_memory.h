@@ -9,8 +9,9 @@ static pthread_mutex_t one_mapper = PTHREAD_MUTEX_INITIALIZER;
 static CUresult virtually(enum virtual_step step, uint64_t at, uint64_t bytes, uint64_t *answer) {
   READY;
   uint64_t question[3] = {step, at, bytes}, unused;
+  CUresult result = (CUresult)memsim_ask(OP_VIRTUAL, question, sizeof question, NULL, 0, answer ? answer : &unused, 8, NULL);
   forget_ranges();
-  return (CUresult)memsim_ask(OP_VIRTUAL, question, sizeof question, NULL, 0, answer ? answer : &unused, 8, NULL);
+  return result;
 }
 static int is_uneven(size_t bytes) { return !bytes || bytes % GRANULARITY; }
 
