@@ -74,7 +74,8 @@ define("NOP", "<-", None, effect=Effect.NONE, traits={"": Trait.IDLES})
 define("ACQBULK", "<-", None, effect=Effect.NONE, traits={"": Trait.WAITS_FOR_LAUNCH})
 define("WARPGROUP", "<-", None, effect=Effect.NONE, traits={"ARRIVE": Trait.BEGINS_PRODUCTS})
 define("FENCE ERRBAR CGAERRBAR", "<-", None, effect=Effect.NONE)
-define("MEMBAR", "<-", None, effect=Effect.NONE, traits=dict.fromkeys(("GPU", "SYS", "VC"), Trait.FENCES))
+_OF_FENCES = {**dict.fromkeys(("GPU", "SYS", "VC"), Trait.FENCES), "CTA": Trait.FENCES_BLOCK}
+define("MEMBAR", "<-", None, effect=Effect.NONE, traits=_OF_FENCES)
 define("CCTLL CCTLT UTMACCTL UTMAPF UBLKPF", "<-", None, effect=Effect.NONE)
 
 

@@ -67,6 +67,7 @@ class Trait(Enum):
     ALLOCATES = "allocates"  # tensor memory, with a book of it in what the system reserves of shared memory
     READS_MAP = "reads map"  # a tensor map, at its last address
     FENCES = "fences"  # what a thread accesses before it, from what it accesses behind it, for other blocks
+    FENCES_BLOCK = "fences block"  # ... for other threads of its block
     REFRESHES = "refreshes"  # what a thread loads behind it is no older than what it has seen
     WAITS_FOR_LAUNCH = "waits for launch"  # until the launch before has ended
     BEGINS_PRODUCTS = "begins products"  # of a warpgroup, behind what its warps did to their registers

@@ -196,8 +196,10 @@ class OrderListener:
         shared or global memory, or in both ("").
         """
 
-    def fence_memory(self, mask: Mask, releases: bool) -> None:
-        """Warps execute a fence for threads of other blocks; else what follows what they have seen only."""
+    def fence_memory(self, mask: Mask, releases: bool, of_block: bool) -> None:
+        """Warps execute a fence for other threads, or (of_block) for those of their blocks only. releases: it
+        orders what they have done before with what they do behind it; else only what they have seen.
+        """
 
     def store_later(
         self, store: SpaceBytes, address: Int, dtype: type, active: Mask, columns: np.ndarray | None = None

@@ -1,5 +1,5 @@
-"""Whether two strong accesses that overlap are of one size: those that overlap only in part race with each
-other, even if both are atomics (PTX ISA, Morally strong operations).
+"""Which accesses are strong, and whether two of them that overlap are of one size: those that overlap only in
+part race with each other, even if both are atomics (PTX ISA, Morally strong operations).
 
 An atomic has the size of its element. What machine code loads or stores at once may be a vector, whose
 elements count as accesses of their own (Vector Data-types).
@@ -12,9 +12,17 @@ from typing import NamedTuple
 
 from memsim.arch.units import WORD
 from memsim.isa.atomics import atomic_size
-from memsim.isa.memory_access import bytes_of_piece, register_count
+from memsim.isa.memory_access import bytes_of_piece, is_strong, register_count
 from memsim.isa.op import Unsupported
-from memsim.isa.program import Op
+from memsim.isa.program import GLOBAL, Op
+from memsim.model.operations import operation
+
+
+def is_strong_access(op: Op) -> bool:
+    """Whether it is an atomic in global memory, or another strong access."""
+    ways = (way for way, space in op.touches if space in (GLOBAL, "generic"))
+    updates = any(operation(GLOBAL, way).verb == "update" for way in ways)
+    return updates or is_strong(op.form)
 
 
 class Sizes(NamedTuple):

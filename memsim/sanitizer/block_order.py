@@ -7,7 +7,9 @@ is asked for is worked out, so memory grows with what warps tell, not with its s
 Flags carry knowledge from block to block (PTX ISA, Release and Acquire Patterns): a fence, then a strong
 write; a strong read that sees that write, or one that an atomic made of it, then a fence. What is known at a
 fence passes barriers of the block on its way to the write, and what was seen passes them on its way to the
-fence: `__threadfence()` is fence.sc, and the order of these (Fence-SC order) leaves no other way.
+fence: `__threadfence()` is fence.sc, and the order of these (Fence-SC order) leaves no other way. Fences and
+strong accesses of the scope of a block do the same for the warps of one block (Scope). Machine code has no
+fence for `ld.acquire.cta`, so all that such a read sees is known.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from memsim.state.predicates import to_bools
 #: Nodes after which no more are made, and bytes of what is kept of those that were asked for.
 MOST_NODES, MOST_KEPT = 1 << 20, 1 << 26
 #: Of each warp: the node of what it knows, of what it knew at its last fence, of what it has seen, and of
-#: what is behind a proxy fence.
-KNOWN, FENCED, SEEN, PROXIED = KINDS = range(4)
+#: what is behind a proxy fence; then at its last fence of any scope, and seen by flags of its own block.
+KNOWN, FENCED, SEEN, PROXIED, FENCED_HERE, SEEN_HERE = KINDS = range(6)
 
 
 class Told(NamedTuple):
@@ -50,7 +52,8 @@ class Told(NamedTuple):
 class BlockOrder:
     """Of a launch of so many blocks, warps of each, and agents, of which these are the first.
 
-    ages: of accesses of the running blocks [B]. is_full: some orders are not known.
+    ages: of accesses of the running blocks [B]. exits: of each block and agent, how many barriers a warp had
+    passed when it exited; None: none has that its block waited without. is_full: some orders are not known.
     """
 
     def __init__(self, blocks: int, warps: int, agents: int) -> None:
@@ -61,6 +64,9 @@ class BlockOrder:
         self._worked_out: dict[int, np.ndarray] = {}
         self._held: dict[Hashable, tuple[int, ...]] = {}
         self._flags: dict[int, tuple[int, int]] = {}
+        #: What warps of running blocks have told by a cell to those of their own.
+        self._flags_here: dict[tuple[int, int], int] = {}
+        self.exits: np.ndarray | None = None
 
     @property
     def is_used(self) -> bool:
@@ -73,7 +79,7 @@ class BlockOrder:
         self.ages: np.ndarray = np.zeros(len(blocks), np.int32)
         self._barriers: np.ndarray = np.zeros(len(blocks), np.int64)
         self._of: np.ndarray = np.zeros((len(KINDS), len(blocks), self._warps), np.int64)
-        self._held = {}
+        self._held, self._flags_here = {}, {}
 
     # --- events --------------------------------------------------------------------------------
 
@@ -87,13 +93,22 @@ class BlockOrder:
             for kind in KINDS:
                 self._of[kind, row] = self._join(self._of[kind, row].tolist())
 
-    def fence(self, rows: np.ndarray, warps: np.ndarray, releases: bool) -> None:
-        """Warps [n] of blocks [n] execute a fence; if it does not release, what they have seen is known."""
+    def exit(self, rows: np.ndarray, warps: np.ndarray) -> None:
+        """Warps [n] of blocks [n] have exited, and pass no barrier from here on."""
+        if self.exits is None:
+            self.exits = np.full((self.shape[0], self.shape[1] - 1), np.iinfo(np.int32).max, np.int32)
+        place = self._blocks[rows], warps
+        self.exits[place] = np.minimum(self.exits[place], self._barriers[rows])
+
+    def fence(self, rows: np.ndarray, warps: np.ndarray, releases: bool, of_block: bool) -> None:
+        """Warps [n] of blocks [n] execute a fence, as of `OrderListener.fence_memory`."""
+        learned = (KNOWN, SEEN_HERE) if of_block else (KNOWN, SEEN_HERE, SEEN)
+        fenced = [FENCED_HERE] if of_block else [FENCED_HERE, FENCED]
         for row, warp in zip(rows.tolist(), warps.tolist()):
-            known = self._join((self._node(KNOWN, row, warp), self._node(SEEN, row, warp)))
+            known = self._join(self._node(kind, row, warp) for kind in learned)
             self._of[KNOWN, row, warp] = known
             if releases:
-                self._of[FENCED, row, warp] = self._tell(known, row, warp)
+                self._of[fenced, row, warp] = self._tell(known, row, warp)
         if releases:
             self.ages[np.unique(rows)] += 1
 
@@ -133,20 +148,38 @@ class BlockOrder:
             self._held[to] = held
 
     def strong(
-        self, rows: np.ndarray, warps: np.ndarray, cells: np.ndarray, reads: bool, writes: bool, keeps: bool
+        self,
+        rows: np.ndarray,
+        warps: np.ndarray,
+        cells: np.ndarray,
+        reads: bool,
+        writes: bool,
+        keeps: bool,
+        of_block: bool,
     ) -> None:
-        """Warps [n] of blocks [n] make strong accesses to cells; keeps: a write keeps what others told."""
-        if not self.is_used or not (self._flags or (writes and self._of[FENCED].any())):
+        """Warps [n] of blocks [n] make strong accesses to cells; keeps: a write keeps what others told.
+        of_block: their scope is that of their blocks.
+        """
+        are_flags = bool(self._flags or self._flags_here)
+        if not self.is_used or not (are_flags or (writes and self._of[FENCED_HERE].any())):
             return
-        fenced = self._of[FENCED, rows, warps] != 0
+        fenced = self._of[FENCED_HERE, rows, warps] != 0
         apart = np.ones(len(rows), np.bool_)
         apart[1:] = (rows[1:] != rows[:-1]) | (warps[1:] != warps[:-1]) | (cells[1:] != cells[:-1])
-        for at in np.flatnonzero(apart & (fenced | bool(self._flags))).tolist():
+        for at in np.flatnonzero(apart & (fenced | are_flags)).tolist():
             row, warp, cell = int(rows[at]), int(warps[at]), int(cells[at])
-            held = self._flags.get(cell, (0, 0))
-            for kind, node in zip((SEEN, PROXIED), held) if reads else ():
+            here = self._flags_here.get((row, cell), 0)
+            held = (0, 0) if of_block else self._flags.get(cell, (0, 0))
+            for kind, node in zip((SEEN, PROXIED, SEEN_HERE), (*held, here)) if reads else ():
                 self._of[kind, row, warp] = self._join((self._node(kind, row, warp), node))
+            if reads and of_block:
+                self._of[KNOWN, row, warp] = self._join((self._node(KNOWN, row, warp), here))
             if writes:
+                told_here = self._node(FENCED_HERE, row, warp)
+                told_here = self._join((here, told_here)) if keeps else told_here
+                if told_here or here:
+                    self._flags_here[row, cell] = told_here
+            if writes and not of_block:
                 told = self._node(FENCED, row, warp), self._node(PROXIED, row, warp)
                 if keeps:
                     told = self._join((held[0], told[0])), self._join((held[1], told[1]))
@@ -174,7 +207,15 @@ class BlockOrder:
             if node:
                 at = np.flatnonzero(nodes == node)
                 told, block = self._work_out(node), blocks[at]
-                found[at] = (barriers[at] < told[block, 0]) | (ages[at] < told[block, 1 + others[at]])
+                met = (barriers[at] < told[block, 0]) & ~self.have_exited(block, barriers[at], others[at])
+                found[at] = met | (ages[at] < told[block, 1 + others[at]])
+        return found
+
+    def have_exited(self, blocks: np.ndarray, barriers: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Whether warps [n] of blocks [n] have exited without one more barrier than these."""
+        if self.exits is None:
+            return np.zeros(len(blocks), np.bool_)
+        found: np.ndarray = self.exits[blocks, warps] <= barriers
         return found
 
     def _work_out(self, node: int) -> np.ndarray:
@@ -264,7 +305,12 @@ class BlockOrderListener(OrderListener):
         self._bulk, self._bulk_reads = BulkWrites(), BulkReads()
 
     def block_barrier(self, mask: Mask = True) -> None:
+        """What a warp accessed that has exited since, a barrier of the others does not order."""
         here: np.ndarray = np.broadcast_to(np.any(to_bools(mask), axis=1), len(self._barriers))
+        if self._threads.alive is not True and self._is_followed_order:
+            gone = here[:, None] & ~self._threads.warps_of(self._threads.alive)
+            if gone.any():
+                self._order.exit(*np.nonzero(gone))
         self._barriers = self._barriers + here[:, None]
         self._order.pass_barrier(here)
 
@@ -276,13 +322,13 @@ class BlockOrderListener(OrderListener):
         for place in self._places(mask) if self._bulk.are_begun else ():
             self._bulk.wait(place, left)
 
-    def fence_memory(self, mask: Mask, releases: bool) -> None:
-        for row, warp in self._places(mask) if self._bulk.are_waited else ():
+    def fence_memory(self, mask: Mask, releases: bool, of_block: bool) -> None:
+        for row, warp in self._places(mask) if self._bulk.are_waited and not of_block else ():
             now = accesses_by(self._threads.blocks[row], self._barriers[row, 0], np.int64(warp * WARP))
             for marks, cells in self._bulk.complete((row, warp)):
                 marks.put(cells, now, self._order.ages[row], marks.by[cells])
         if self._is_followed_order:
-            self._order.fence(*self._warps(mask), releases)
+            self._order.fence(*self._warps(mask), releases, of_block)
 
     def fence_proxies(self, instruction: int, mask: Mask, space: str) -> None:
         """One for shared memory is for all directly behind a fence: so ptxas writes `fence.proxy.async`."""

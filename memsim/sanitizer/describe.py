@@ -122,6 +122,8 @@ class Description:
             cure = f"__threadfence() between what has seen it and {later.where}"
         elif pair.together:
             cure = "one thread that stores, or an atomic"
+        elif pair.same_block and not (pair.same_warp or self.leads_to(pair.earlier, pair.later)):
+            cure = f"a barrier that both threads pass between {earlier.where} and {later.where}"
         elif pair.same_block:
             barrier = "__syncwarp()" if pair.same_warp else "__syncthreads()"
             cure = f"{barrier} between {earlier.where} and {later.where}"
@@ -202,16 +204,14 @@ class Description:
     def wrong(self, fault: KernelFault, lanes: WrongLanes, count: int) -> Hazard:
         """An access that is outside of every array, or misaligned."""
         misaligned = fault.kind == "alignment"
-        place = re.match(r",? (?:at byte (\d+) of|(\d+) bytes before) (\S+) \((\d+) bytes\)", lanes.where)
+        place = re.match(r",? (?:at byte (\d+) of|(\d+) bytes before) (.+) \((\d+) bytes\)", lanes.where)
         name = place[3] if place else f"{lanes.space} memory"
         offset = 0 if place is None else int(place[1]) if place[1] else -int(place[2])
         kind = f"{lanes.where.strip(', ')} is misaligned for {lanes.width} bytes"
         if not misaligned and place is None:
             kind = f"out of bounds{lanes.where}" if lanes.where else fault.message
         elif not misaligned and place is not None:
-            by = offset + lanes.width - int(place[4]) if offset >= 0 else -offset
-            end = "the end of" if offset >= 0 else "the beginning of"
-            kind = f"{by} bytes beyond {end} {name}, which has {int(place[4]):,} bytes"
+            kind = _beyond(offset, lanes.width, name, int(place[4]))
         cure = f"an address that is a multiple of {lanes.width}" if misaligned else "a check of the index"
         access = FoundAccess(lanes.op, _does(lanes.op, lanes.space), lanes.block, lanes.thread)
         hint = "" if fault.hint is None or "--allow" in fault.hint else f"; {fault.hint}"
@@ -224,12 +224,7 @@ class Description:
         buffer = next(one for one in self.layout.buffers if one.name == named)
         offset, size = stray.byte + self.layout.base - buffer.start, buffer.end - buffer.start
         name = short_name(named)
-        where = (
-            f"{-offset} bytes before"
-            if offset < 0
-            else f"{offset + _width(op) - size} bytes beyond the end of"
-        )
-        kind = f"{where} {name}, which has {size:,} bytes: in {short_name(hit)}"
+        kind = f"{_beyond(offset, _width(op), name, size)}: in {short_name(hit)}"
         access = FoundAccess(op, _does(op), stray.block, stray.thread)
         doubt = "it is known by the name in the source line only"
         array = _whole_array(SHARED, name, offset, _width(op))
@@ -452,6 +447,12 @@ def _whole_array(space: str, name: str, offset: int, width: int) -> dict[str, An
 def _global_element(name: str, offset: int, width: int) -> dict[str, Any]:
     """The same of an element of an array in global memory."""
     return _whole_array(GLOBAL, name, offset, width) | {"element": f"{name}[{offset // width}]"}
+
+
+def _beyond(offset: int, width: int, name: str, size: int) -> str:
+    """How far an access to `width` bytes from a byte of an array of `size` bytes on is outside."""
+    by, end = (-offset, "beginning") if offset < 0 else (offset + width - size, "end")
+    return f"{by:,} byte{'s' * (by != 1)} beyond the {end} of {name}, which has {size:,} bytes"
 
 
 def _name_of(slot: int) -> str:

@@ -12,15 +12,15 @@ import numpy as np
 from memsim.access import Chunk, Site
 from memsim.arch.units import WARP
 from memsim.model.operations import operation
-from memsim.order.global_order import BARRIERS
+from memsim.order.global_order import BARRIERS, BLOCK, are_unordered
 from memsim.state.address_spaces import Buffer
 from memsim.state.parts import Mask
 from memsim.state.predicates import to_bools
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
 
-#: Bits of who makes an access for the thread in its block.
-THREAD = (1 << BARRIERS) - 1
+#: Bits of who makes an access for the thread in its warp, and in its block, and for the barriers there, too.
+LANE, THREAD, _IN_BLOCK = WARP - 1, (1 << BARRIERS) - 1, (1 << BLOCK) - 1
 
 
 class LaneAccess:
@@ -82,6 +82,24 @@ def lanes_of(address: Int, active: Mask, chunk: Chunk) -> tuple[np.ndarray, np.n
     return rows, columns, np.broadcast_to(places, rows.shape)
 
 
+def parts_of(who: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The block of who makes an access, how many barriers that has passed, and the warp."""
+    return (who >> BLOCK) - 1, (who & _IN_BLOCK) >> BARRIERS, (who & THREAD) // WARP
+
+
+def are_apart(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
+    """Where there was an access that no block barrier orders with this one; lanes of a warp are ordered."""
+    found = are_unordered(earlier, who)
+    found &= (earlier ^ who) & ~np.int64(LANE) != 0
+    return found
+
+
+def are_of_warp(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
+    """Where there was an access by the same warp, and no block barrier since."""
+    found: np.ndarray = (earlier ^ who) & ~np.int64(LANE) == 0
+    return found
+
+
 class GlobalPair(NamedTuple):
     """Two instructions that race on an array; of one block, or of several; together: in one execution; seen:
     by a flag, but no fence is behind that; unfenced: they are ordered, but by different proxies without a
@@ -124,6 +142,29 @@ class Cells:
             self.made = np.zeros(len(self.who), np.int64)
         if self.made is not None:
             self.made[cells] = 0 if made is None else made
+
+    def ops(self, cells: np.ndarray) -> np.ndarray:
+        """The instructions of the last accesses to cells [n]."""
+        by = self.by[cells]
+        found: np.ndarray = np.maximum(by, ~by)
+        return found
+
+
+class ArrayMarks(NamedTuple):
+    """The last accesses to the cells of an array, of each kind; `by` of a strong read is the complement.
+    strong_too: strong writes in front of `strong` that are not ordered with it. read_too: of reads the same.
+    """
+
+    written: Cells
+    strong: Cells
+    strong_too: Cells
+    read: Cells
+    read_too: Cells
+
+    @property
+    def of_writes(self) -> tuple[Cells, ...]:
+        """Those that no other access may overtake."""
+        return self.written, self.strong, self.strong_too
 
 
 class Moment(NamedTuple):

@@ -1,7 +1,7 @@
 """Races in global memory: of threads of several blocks, or of warps of one block without a barrier between.
 
-Each cell of an array that the launch writes remembers who wrote it last, who read it last and who changed it
-by an atomic or another strong access, as one number (`memsim.order.global_order.accesses_by`), and at which
+Each cell of an array that the launch writes remembers who wrote it last, who read it last and who accessed it
+by an atomic or in another strong way, as one number (`memsim.order.global_order.accesses_by`), and at which
 age (`BlockOrder`). Two accesses are ordered if one thread makes both, or lanes of a warp that have not
 diverged, or have met since (`LaneOrder`), if both are of one block with a block barrier between them, or if
 who makes the later one knows of the earlier one: by a flag or a counter with fences, a named barrier, an
@@ -13,31 +13,36 @@ when it has waited for it; what one reads may be overwritten by who has waited f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from memsim.access import Site, Stretches
 from memsim.arch.units import WARP
 from memsim.instruction import Instruction
-from memsim.isa.memory_access import bytes_of_piece, is_of_block, is_strong
+from memsim.isa.memory_access import bytes_of_piece, is_of_block
 from memsim.isa.op import Trait
-from memsim.isa.program import GLOBAL, Op, Program
+from memsim.isa.program import Op, Program
 from memsim.launch import Launch
 from memsim.model.operations import operation
-from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
+from memsim.order.global_order import BLOCK, accesses_by
 from memsim.order.order_listener import Threads
 from memsim.order.word_marks import LaneOrder
-from memsim.sanitizer.access_sizes import mixed_with
-from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN, BlockOrderListener
+from memsim.sanitizer.access_sizes import is_strong_access, mixed_with
+from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN, SEEN_HERE, BlockOrderListener
 from memsim.sanitizer.bulk_copies import Write, copies_of
 from memsim.sanitizer.global_cells import (
-    THREAD,
+    LANE,
+    ArrayMarks,
     CellLanes,
     Cells,
     GlobalPair,
     LaneAccess,
     Moment,
     TouchedOnce,
+    are_apart,
+    are_of_warp,
+    parts_of,
 )
 from memsim.sanitizer.shared_races import Example
 from memsim.simt.accesses import Accesses
@@ -48,9 +53,9 @@ from memsim.state.parts import Mask
 from memsim.state.tensors import Tensor
 
 #: Accesses of lanes to arrays that the launch writes, after which no more are followed; bytes of such arrays.
-MOST_LANES, MOST_BYTES = 1 << 23, 1 << 29
-#: Bits of a number for the thread in its warp, and for the thread and the barriers in the block.
-_LANE, _NUMBER, _IN_BLOCK = WARP - 1, (1 << 10) - 1, (1 << BLOCK) - 1
+MOSTLANES, MOST_BYTES = 1 << 23, 1 << 29
+#: Bits of a number for the thread in the block.
+_NUMBER = (1 << 10) - 1
 #: In global memory `cp.async` only reads.
 WRITES = frozenset(("store", "update"))
 
@@ -69,20 +74,28 @@ class GlobalRaces(BlockOrderListener):
         self._writers = [
             op for op in self._ops if any(operation("global", way).verb in WRITES for way, _ in op.touches)
         ]
-        strong = [op for op in self._ops if _is_strong(op)]
+        strong = [op for op in self._ops if is_strong_access(op)]
         self._strong = {op.index for op in strong}
         #: By a strong access, those of other sizes.
         self._mixed = {op.index: [*others] for op in strong if (others := mixed_with(op, strong))}
         self._of_block = np.array([is_of_block(op.form) for op in program.ops], np.bool_)
-        self._left = MOST_LANES
+        self._left = MOSTLANES
         self._touched_once: dict[str, TouchedOnce] = {}
-        self._cells: dict[str, tuple[Buffer, tuple[Cells, ...]]] | None = None
+        self._cells: dict[str, tuple[Buffer, ArrayMarks]] | None = None
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
         super().start_chunk(threads, memory)
         assert isinstance(threads, Accesses)  # which know where addresses come from
         self._machine, self._memory = threads, memory
         self._lane_order = LaneOrder(len(threads.blocks), threads.shape[1] // WARP)
+
+    @cached_property
+    def _sees(self) -> np.ndarray:
+        """Of each instruction, whether it is a strong read whose value decides an access or a branch."""
+        flow, strong = self.origins.dataflow, self._strong
+        return np.array(
+            [op.index in strong and bool(op.writes) and flow.decides(op.index) for op in flow.ops]
+        )
 
     @property
     def origins(self) -> Origins:
@@ -127,12 +140,12 @@ class GlobalRaces(BlockOrderListener):
         verb, age = operation("global", access).verb, self._bulk.new_age()
         for buffer, marks, lanes in self._by_array(cells, rows, who, self._order.ages[rows]):
             mine = self._compare(buffer, marks, instruction, verb, verb == "update", lanes)
-            before = marks[:1] if verb == "update" else marks[:2]
+            before = (marks.written,) if verb == "update" else marks.of_writes
             self._ask_for_proxy_fences(buffer, before, instruction, lanes)
             copies = copies_of(lanes.who >> BLOCK, lanes.warps)
             if verb == "load":
                 self._bulk_reads.begin(instruction, rows, warps)
-                self._read(marks, instruction, lanes, copies)
+                self._put(marks.read, marks.read_too, instruction, lanes, copies)
                 continue
             mine.put(lanes.cells, copies, np.full(len(copies), age), instruction)
             if verb == "store":
@@ -164,7 +177,7 @@ class GlobalRaces(BlockOrderListener):
         return self._left >= 0
 
     @property
-    def _followed(self) -> Mapping[str, tuple[Buffer, tuple[Cells, ...]]]:
+    def _followed(self) -> Mapping[str, tuple[Buffer, ArrayMarks]]:
         """The arrays that the launch writes."""
         if self._cells is None:
             self._cells = {one.name: self._new(one) for one in self._written()}
@@ -206,9 +219,9 @@ class GlobalRaces(BlockOrderListener):
         origins = [{one.name for one in self._origins(op)} or {*written} for op in self._ops]
         return any(sum(name in names for names in origins) > 1 for name in written)
 
-    def _new(self, buffer: Buffer) -> tuple[Buffer, tuple[Cells, ...]]:
+    def _new(self, buffer: Buffer) -> tuple[Buffer, ArrayMarks]:
         count = -(-(buffer.end - buffer.start) // self.unit)
-        return buffer, tuple(Cells(count) for _ in range(4))
+        return buffer, ArrayMarks(*(Cells(count) for _ in ArrayMarks._fields))
 
     def _compare_lanes(self, access: LaneAccess, now: Moment) -> None:
         op, chunk, verb = access.site.instruction, access.chunk, access.verb
@@ -230,10 +243,14 @@ class GlobalRaces(BlockOrderListener):
         is_strong = op.index in self._strong
         for buffer, marks, lanes in self._by_array(cells, rows, who, ages, made):
             self._of_array(buffer, marks, op.index, verb, is_strong, lanes)
-            if is_strong and are_blocks and not self._of_block[op.index]:
-                sees = bool(op.writes) and self._machine.bounds.of_program.dataflow.decides(op.index)
-                writes = verb in WRITES
-                self._order.strong(lanes.rows, lanes.warps, lanes.numbers, sees, writes, verb == "update")
+            if is_strong and are_blocks:
+                how = (
+                    bool(self._sees[op.index]),
+                    verb in WRITES,
+                    verb == "update",
+                    bool(self._of_block[op.index]),
+                )
+                self._order.strong(lanes.rows, lanes.warps, lanes.numbers, *how)
 
     def _by_array(
         self,
@@ -242,11 +259,11 @@ class GlobalRaces(BlockOrderListener):
         who: np.ndarray,
         ages: np.ndarray,
         made: np.ndarray | None = None,
-    ) -> Iterator[tuple[Buffer, tuple[Cells, ...], CellLanes]]:
+    ) -> Iterator[tuple[Buffer, ArrayMarks, CellLanes]]:
         """Accesses [n] to each array that is followed."""
         for buffer, marks in self._followed.values():
             first = buffer.start // self.unit
-            inside = (cells >= first) & (cells < first + len(marks[0].who))
+            inside = (cells >= first) & (cells < first + len(marks.written.who))
             if inside.all():
                 yield buffer, marks, CellLanes(rows, who, ages, cells - first, cells, made)
             elif inside.any():
@@ -254,20 +271,22 @@ class GlobalRaces(BlockOrderListener):
                 yield buffer, marks, lanes[np.flatnonzero(inside)]
 
     def _compare(
-        self, buffer: Buffer, marks: Sequence[Cells], op: int, verb: str, is_strong: bool, lanes: CellLanes
+        self, buffer: Buffer, marks: ArrayMarks, op: int, verb: str, is_strong: bool, lanes: CellLanes
     ) -> Cells:
         """Report the accesses before that are not ordered; returns the marks that this one belongs to."""
-        written, strong, read, read_too = marks
+        written, strong, strong_too, read, read_too = marks
         writes, cells, who = verb in WRITES, lanes.cells, lanes.who
-        for one in (written, strong, *((read, read_too) if writes else ())):
+        for one in (*marks.of_writes, *((read, read_too) if writes else ())):
             if not one.is_used:
                 continue
             late = self._unordered(one, lanes)
-            if one is strong and late.any():
+            if one is strong_too and late.any():  # not who has seen what the last one has
+                late &= ~self._sees[strong.ops(cells)] | self._unordered(strong, lanes)
+            if one in (strong, strong_too) and late.any():
                 if not writes:
                     late &= one.by[cells] >= 0  # strong loads are marked so
                 if is_strong:  # in the scope of each other, unless it is only that of a block
-                    by = np.maximum(one.by[cells], ~one.by[cells])
+                    by = one.ops(cells)
                     narrow = self._of_block[op] | self._of_block[by]
                     is_weak = narrow & (one.who[cells] >> BLOCK != who >> BLOCK)
                     late &= is_weak | np.isin(by, self._mixed.get(op, ()))
@@ -277,15 +296,15 @@ class GlobalRaces(BlockOrderListener):
         return strong if is_strong else written if writes else read
 
     def _of_array(
-        self, buffer: Buffer, marks: Sequence[Cells], op: int, verb: str, is_strong: bool, lanes: CellLanes
+        self, buffer: Buffer, marks: ArrayMarks, op: int, verb: str, is_strong: bool, lanes: CellLanes
     ) -> None:
         mine = self._compare(buffer, marks, op, verb, is_strong, lanes)
         writes, cells, who = verb in WRITES, lanes.cells, lanes.who
-        if mine is marks[2]:
-            self._read(marks, op, lanes, who)
+        if mine is marks.written:
+            mine.put(cells, who, lanes.ages, op, lanes.made)
         else:
-            made = self._joined(mine, lanes) if is_strong else lanes.made
-            mine.put(cells, who, lanes.ages, op if writes or not is_strong else ~op, made)
+            too = marks.strong_too if is_strong else marks.read_too
+            self._put(mine, too, op if writes or not is_strong else ~op, lanes, who)
         if writes and is_strong and self._of_block[op]:
             others = mine.who[cells] >> BLOCK != who >> BLOCK
             if others.any():
@@ -293,24 +312,25 @@ class GlobalRaces(BlockOrderListener):
         if writes and not is_strong:
             self._compare_winners(buffer, mine, op, lanes, who)
 
-    def _read(self, marks: Sequence[Cells], op: int, lanes: CellLanes, who: np.ndarray) -> None:
-        """Remember a read; of several readers that are not ordered two are kept."""
-        (read, read_too), cells = marks[2:], lanes.cells
-        before = read.who[cells], read.age[cells], read.by[cells]
-        read.put(cells, who, lanes.ages, op, self._joined(read, lanes))
-        ops = np.full(len(who), op)
-        for apart, kept in (
-            (_are_apart(before[0], who), before),
-            (_are_apart(read.who[cells], who), (who, lanes.ages, ops)),
-        ):
-            read_too.put(cells[apart], *(column[apart] for column in kept))
+    def _put(self, last: Cells, too: Cells, op: int, lanes: CellLanes, who: np.ndarray) -> None:
+        """Remember an access; of several that are not ordered two are kept, of two blocks if possible, but of
+        strong reads one. op: of a strong read its complement.
+        """
+        cells, own = lanes.cells, (who, lanes.ages, np.full(len(who), op))
+        before = last.who[cells], last.age[cells], last.by[cells]
+        last.put(cells, *own, self._joined(last, lanes))
+        for kept, behind in ((before, who), (own, last.who[cells])):
+            lost = np.flatnonzero(are_apart(kept[0], behind) & (kept[2] >= 0))
+            far = kept[0][lost] >> BLOCK != behind[lost] >> BLOCK
+            lost = np.concatenate([lost[~far], lost[far]])  # the last one of a cell stays
+            too.put(cells[lost], *(column[lost] for column in kept))
 
     def _joined(self, marks: Cells, lanes: CellLanes) -> np.ndarray | None:
         """How lanes make accesses that are kept in place of those that others of their warps made before."""
         if lanes.made is None or marks.made is None:
             return lanes.made
-        here, held = _are_of_warp(marks.who[lanes.cells], lanes.who), marks.made[lanes.cells]
-        lane = lanes.who & _LANE
+        here, held = are_of_warp(marks.who[lanes.cells], lanes.who), marks.made[lanes.cells]
+        lane = lanes.who & LANE
         return self._lane_order.joined(lanes.rows, lanes.warps, lane, lanes.made, held, here)
 
     def _compare_winners(
@@ -321,20 +341,23 @@ class GlobalRaces(BlockOrderListener):
         at = np.flatnonzero(winners != who)
         if len(at):
             winners, who = winners[at], who[at]
-            in_warp = winners & ~np.int64(_LANE) == who & ~np.int64(_LANE)
-            at = at[_are_apart(winners, who) | in_warp]
+            in_warp = winners & ~np.int64(LANE) == who & ~np.int64(LANE)
+            at = at[are_apart(winners, who) | in_warp]
         if len(at):
             self._report(buffer, op, mine, lanes[at], True)
 
     def _unordered(self, earlier: Cells, lanes: CellLanes) -> np.ndarray:
         """Where there was an access that is not ordered with that of a lane."""
-        late = _are_apart(earlier.who[lanes.cells], lanes.who)
+        who = earlier.who[lanes.cells]
+        late = are_apart(who, lanes.who)
+        if self._order.exits is not None:
+            late |= (who != 0) & self._order.have_exited(*parts_of(who))
         if earlier.made is not None and self._lane_order.have_parted:
             made = earlier.made[lanes.cells]
-            here = _are_of_warp(earlier.who[lanes.cells], lanes.who) & (made != 0)
+            here = are_of_warp(who, lanes.who) & (made != 0)
             if len(at := np.flatnonzero(here)):
-                rows, warps, who = lanes.rows[at], lanes.warps[at], lanes.who[at]
-                late[at] = ~self._lane_order.ordered(rows, warps, who & _LANE, made[at])
+                rows, warps, lane = lanes.rows[at], lanes.warps[at], lanes.who[at] & LANE
+                late[at] = ~self._lane_order.ordered(rows, warps, lane, made[at])
         if self._order.is_used and late.any():
             at = np.flatnonzero(late)
             late[at] = ~self._knows(KNOWN, earlier, lanes[at])
@@ -342,11 +365,8 @@ class GlobalRaces(BlockOrderListener):
 
     def _knows(self, kind: int, earlier: Cells, lanes: CellLanes) -> np.ndarray:
         """Whether lanes know of what was there before, or have seen that."""
-        who = earlier.who[lanes.cells]
-        blocks, barriers = (who >> BLOCK) - 1, (who & _IN_BLOCK) >> BARRIERS
-        others = (who & THREAD) // WARP
-        ages = earlier.age[lanes.cells]
-        return self._order.knows(kind, lanes.rows, lanes.warps, blocks, barriers, others, ages)
+        ages, of = earlier.age[lanes.cells], parts_of(earlier.who[lanes.cells])
+        return self._order.knows(kind, lanes.rows, lanes.warps, *of, ages)
 
     def _report(
         self,
@@ -357,11 +377,12 @@ class GlobalRaces(BlockOrderListener):
         together: bool = False,
         unfenced: bool = False,
     ) -> None:
-        earlier, by, who = marks.who[lanes.cells], marks.by[lanes.cells], lanes.who
-        by = np.where(by < 0, ~by, by)
+        earlier, by, who = marks.who[lanes.cells], marks.ops(lanes.cells), lanes.who
         same = earlier >> BLOCK == who >> BLOCK
-        seen = self._knows(SEEN, marks, lanes) if self._order.is_used and not together else np.False_
-        in_warp = _are_of_warp(earlier, who) & (not together)
+        seen: np.ndarray = np.zeros(len(who), np.bool_)
+        if self._order.is_used and not together:
+            seen = self._knows(SEEN, marks, lanes) | self._knows(SEEN_HERE, marks, lanes)
+        in_warp = are_of_warp(earlier, who) & (not together)
         kinds = by.astype(np.int64) << 3 | in_warp << 2 | seen << 1 | same
         for kind in np.unique(kinds).tolist():
             at = np.flatnonzero(kinds == kind)
@@ -375,23 +396,3 @@ class GlobalRaces(BlockOrderListener):
                 place = int(lanes.cells[one]) * self.unit
                 self.found[pair] = Example(block, thread, later, place, other=other)
             self.found[pair].count += len(at)
-
-
-def _are_apart(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
-    """Where there was an access that no block barrier orders with this one; lanes of a warp are ordered."""
-    found = are_unordered(earlier, who)
-    found &= (earlier ^ who) & ~np.int64(_LANE) != 0
-    return found
-
-
-def _are_of_warp(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
-    """Where there was an access by the same warp, and no block barrier since."""
-    found: np.ndarray = (earlier ^ who) & ~np.int64(_LANE) == 0
-    return found
-
-
-def _is_strong(op: Op) -> bool:
-    """Whether it is an atomic, or another strong access."""
-    ways = (way for way, space in op.touches if space in (GLOBAL, "generic"))
-    updates = any(operation(GLOBAL, way).verb == "update" for way in ways)
-    return updates or is_strong(op.form)

@@ -138,7 +138,7 @@ class Code:
         follows = False  # limits of approximations
         for op in ops:
             if not FENCES.isdisjoint(op.traits):
-                steps.append(fence_step(Trait.FENCES in op.traits))
+                steps.append(fence_step(op))
             if op.index in self.looked_at and op.effect is not Effect.CONTROL:
                 steps.append(look_step(op, self.binder.guard(op.guard)))
             if op.effect in (Effect.NONE, Effect.CONTROL) or op.guard == NEVER:
@@ -252,7 +252,7 @@ def works_on_lane(op: Op) -> bool:
 
 
 #: Of instructions that order what warps access in memory.
-FENCES = frozenset((Trait.FENCES, Trait.REFRESHES))
+FENCES = frozenset((Trait.FENCES, Trait.FENCES_BLOCK, Trait.REFRESHES))
 
 #: Accesses that every lane makes for itself.
 LANEWISE = {("load", "global"), ("store", "global"), ("load", "constant")}

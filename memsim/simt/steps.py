@@ -13,7 +13,7 @@ from typing import Any
 from memsim.isa.comparisons import Combined, DecidedByLane
 from memsim.isa.memory_access import GENERIC
 from memsim.isa.moves import Selection
-from memsim.isa.op import PREDICATE, UNIFORM, Effect, slots_of
+from memsim.isa.op import PREDICATE, UNIFORM, Effect, Trait, slots_of
 from memsim.isa.program import Op, spaces_written
 from memsim.isa.readers import PredicateReader, Registers
 from memsim.simt.accesses import COUNTED
@@ -262,9 +262,10 @@ def memory_step(op: Op, guard: PredicateReader | None, access: Callable[..., Non
     return run if data or not set(op.touches) <= REPEATABLE else repeating_step(op, run)
 
 
-def fence_step(releases: bool) -> Step:
+def fence_step(op: Op) -> Step:
     """The step of a fence, of all running lanes: no value depends on it, so its guard may be unknown."""
-    return lambda machine: machine.order.fence_memory(machine.mask, releases)
+    releases, of_block = Trait.REFRESHES not in op.traits, Trait.FENCES_BLOCK in op.traits
+    return lambda machine: machine.order.fence_memory(machine.mask, releases, of_block)
 
 
 def look_step(op: Op, guard: PredicateReader | None) -> Step:
