@@ -25,10 +25,11 @@ COMMITS = 16
 class WarpClocks:
     """Of the running blocks.
 
-    ages: int64 [B], of accesses that are made now. bases [B]: all warps of the block know of all that its
-    warps accessed before this age. told: int64 [proxies, B, holders, agents]; holders are warps, then those
-    of other blocks together, then whatever knowledge is told to. is_full: some agents share a number, so that
-    what is known of one proves nothing. learned: how often anything was learned.
+    ages: int64 [B], of accesses that are made now; once clocks are used, the same in all blocks, so that what
+    is known of a warp holds for what it accesses in other blocks, too. bases [B]: all warps of the block know
+    of all that its warps accessed before this age. told: int64 [proxies, B, holders, agents]; holders are warps,
+    then those of other blocks together, then whatever knowledge is told to. is_full: some agents share a
+    number, so that what is known of one proves nothing. learned: how often anything was learned.
     """
 
     def __init__(self, blocks: int, warps: int, proxies: int = 1) -> None:
@@ -66,6 +67,7 @@ class WarpClocks:
     def use(self) -> None:
         """From now on anything may."""
         if not self.are_used:
+            self.ages[:] = self.ages.max()
             self.told = np.zeros((len(self.told), len(self.ages), self.warps + 1, OTHERS), np.int64)
 
     def agent(self, key: Hashable, count: int = 1) -> int:
@@ -99,7 +101,7 @@ class WarpClocks:
 
     def pass_barrier(self, blocks: np.ndarray) -> None:
         """All warps of these blocks, bool [B], have waited for each other."""
-        self.ages = self.ages + blocks
+        self.ages = self.ages + (blocks.any() if self.are_used else blocks)
         self.bases = np.where(blocks, self.ages, self.bases)
         if self.are_used:
             of_warps = self.told[:, :, : self.warps]
@@ -112,7 +114,30 @@ class WarpClocks:
         told[0] = self._with_own(rows, warps)
         for table, new in zip(self.told, told):
             np.maximum.at(table, (rows, np.full(len(rows), holder)), new)
-        self.ages[np.unique(rows)] += 1
+        self.ages += 1
+
+    def tell_others(
+        self,
+        rows: np.ndarray,
+        warps: np.ndarray,
+        blocks: np.ndarray,
+        holder: int,
+        peers: np.ndarray,
+        first: int,
+    ) -> None:
+        """The same to a holder in other blocks [n] of their clusters, `peers` [B, ranks]. first: of agents that
+        warps are in other blocks, by rank and warp.
+        """
+        count, ranks = peers.shape[1] * self.warps, (peers[rows] == rows[:, None]).argmax(1)
+        each = np.arange(len(rows))
+        known = self._with_own(rows, warps)
+        of_cluster = known[:, first : first + count].reshape(len(rows), -1, self.warps)
+        of_cluster[each, ranks] = known[:, : self.warps]
+        agents = slice(first, first + count)
+        np.maximum.at(self.known[:, holder, agents], blocks, of_cluster.reshape(len(rows), -1))
+        theirs = of_cluster[each, (peers[rows] == blocks[:, None]).argmax(1)]
+        np.maximum.at(self.known[:, holder, : self.warps], blocks, theirs)
+        self.ages += 1
 
     def _with_own(self, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """What warps [n] of blocks [n] know, and their own accesses so far [n, agents]."""
@@ -125,7 +150,7 @@ class WarpClocks:
         """Warps [n] of blocks [n] execute a proxy fence."""
         own = self._with_own(rows, warps)
         self.fenced[rows, warps] = np.maximum(self.fenced[rows, warps], own)
-        self.ages[np.unique(rows)] += 1
+        self.ages += 1
 
     def learn(self, rows: np.ndarray, warps: np.ndarray, holder: int) -> None:
         """Warps [n] of blocks [n] learn what was told."""
@@ -145,7 +170,7 @@ class WarpClocks:
     def hear(self, rows: np.ndarray, holder: int | np.ndarray, agents: int | np.ndarray) -> None:
         """A holder, or each of some, learns all that agents have done so far."""
         self.known[rows, holder, agents] = self.ages[rows]
-        self.ages[np.unique(rows)] += 1
+        self.ages += 1
 
     def commit(self, rows: np.ndarray, warps: np.ndarray, kind: Hashable = COPIES) -> None:
         """What warps [n] have begun so far of a kind of asynchronous operations is a group."""
@@ -155,7 +180,7 @@ class WarpClocks:
         commits = self._commits[kind]
         commits[1:, rows, warps] = commits[:-1, rows, warps]
         commits[0, rows, warps] = self.ages[rows]
-        self.ages[np.unique(rows)] += 1
+        self.ages += 1
 
     def wait(
         self,
@@ -209,7 +234,7 @@ class ClockListener(OrderListener):
             others = peers[rows]
             away = (others >= 0) & (others != rows)
             if away.any():
-                clocks.hear(others[away], holder, self._foreign(rows[away], warps[away]))
+                self._tell_others(rows[away], warps[away], others[away], holder)
 
     def pass_cluster(self, mask: Mask) -> None:
         if mask is False:
@@ -228,7 +253,7 @@ class ClockListener(OrderListener):
             near, far = at & (rows == blocks), at & (rows != blocks)
             clocks.tell(rows[near], warps[near], holder)
             if far.any():
-                clocks.hear(blocks[far], holder, self._foreign(rows[far], warps[far]))
+                self._tell_others(rows[far], warps[far], blocks[far], holder)
                 clocks.tell(rows[far], warps[far], clocks.foreign)
 
     def copies_arrive(self, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:
@@ -258,12 +283,20 @@ class ClockListener(OrderListener):
         """(blocks, warps) with a lane in a mask."""
         return warps_in(self.threads, mask)
 
+    def _tell_others(self, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, holder: int) -> None:
+        peers = self.threads.peers
+        self._clocks.tell_others(rows, warps, blocks, holder, peers, self._first_foreign)
+
+    @property
+    def _first_foreign(self) -> int:
+        clocks = self._clocks
+        return clocks.agent("foreign", self.threads.peers.shape[1] * clocks.warps)
+
     def _foreign(self, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """The agents that warps [n] of blocks [n] are in other blocks."""
         clocks, peers = self._clocks, self.threads.peers
         ranks = (peers[rows] == rows[:, None]).argmax(1)
-        first = clocks.agent("foreign", peers.shape[1] * clocks.warps)
-        found: np.ndarray = first + ranks * clocks.warps + warps
+        found: np.ndarray = self._first_foreign + ranks * clocks.warps + warps
         return found
 
 

@@ -143,7 +143,7 @@ class SharedRaces:
         #: By instruction of an atomic, those of other sizes.
         self.mixed: Mapping[int, frozenset[int]] = {}
         self.written_before = 0  # bytes at the start that the system has written
-        #: By each warp, and by warps of other blocks.
+        #: By each warp, and by warps of the block of each rank of the cluster.
         self.read: np.ndarray = np.zeros((rows * self.units, self.warps + 1), np.int64)
         self.updated: np.ndarray | None = None
         #: Read by copies in bulk, and by the products of each warpgroup.
@@ -241,6 +241,8 @@ class SharedRaces:
         if peers is not None:
             count = peers.shape[1] * self.warps
             first = self.clocks.agent("foreign", count)
+            if not self._foreign:
+                self._widen(peers.shape[1] - 1)
             self._peers, self._foreign = peers, range(first, first + count)
             ranks = (peers[rows] == rows[:, None]).argmax(1)
             agents = first + ranks * self.warps + threads // WARP
@@ -251,6 +253,22 @@ class SharedRaces:
             self._expanded[key] = columns
             self._left -= len(columns[0])
         self._put(way, instruction, columns, 0, width)
+
+    def _widen(self, count: int) -> None:
+        """So many blocks more than one access memory of others."""
+        self.read = _with_columns(self.read, count)
+        self.updated = None if self.updated is None else _with_columns(self.updated, count)
+        self.made = {
+            name: array if array.ndim == 1 else _with_columns(array, count)
+            for name, array in self.made.items()
+        }
+
+    def _columns(self, lanes: _Lanes) -> np.ndarray:
+        """Where reads and atomics of lanes are kept: by warp, those of other blocks by the ranks of these."""
+        agents, foreign = lanes.agents, self._foreign
+        far = (agents >= foreign.start) & (agents < foreign.stop)
+        found: np.ndarray = lanes.holders + np.where(far, agents - foreign.start, 0) // self.warps
+        return found
 
     def bulk_access(
         self, way: str, instruction: int, made: Stretches, agents: np.ndarray, proxy: bool = True
@@ -362,15 +380,16 @@ class SharedRaces:
             self.updated = np.zeros_like(self.read)
         marks = self.read if lanes.way == READS else self.updated
         assert marks is not None
-        before = None if lanes.made is None else marks[lanes.words, lanes.holders]
-        marks[lanes.words, lanes.holders] = lanes.marks
+        place = lanes.words, self._columns(lanes)
+        before = None if lanes.made is None else marks[place]
+        marks[place] = lanes.marks
         self._note("read" if lanes.way == READS else "updated", lanes, before)
 
     def _note(self, name: str, lanes: _Lanes, before: np.ndarray | None) -> None:
         """How lanes of diverged warps made an access; before: the marks of their own warps, if these stay."""
         if lanes.made is None:
             if name in self.made:  # of lanes that had diverged before the last barrier
-                self.made[name][lanes.words if name == "stored" else (lanes.words, lanes.holders)] = 0
+                self.made[name][lanes.words if name == "stored" else (lanes.words, self._columns(lanes))] = 0
             return
         if name not in self.made:
             self.made[name] = np.zeros((self.stored if name == "stored" else self.read).shape, np.int64)
@@ -475,6 +494,10 @@ class SharedRaces:
         if agent in self._foreign:
             row = int(self._peers[row, (agent - self._foreign.start) // self.warps])
         return int(self.blocks[self.classes.first[row]])
+
+
+def _with_columns(array: np.ndarray, count: int) -> np.ndarray:
+    return np.pad(array, ((0, 0), (0, count)))
 
 
 class _Lanes(NamedTuple):

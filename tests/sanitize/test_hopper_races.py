@@ -199,3 +199,43 @@ def test_threads_arrive_at_a_clusters_barrier_and_wait_in_turn(
     job = job_of(machine_kernel(text), 4, 64, [np.zeros(64, np.float32)], cluster=2)
     found = sanitize_job(job, tools=(SYNC,)).findings
     assert [kind is not None and kind in one.kind for one in found] == [True] * (kind is not None)
+
+
+#: Other blocks access the memory of block 0, whose threads wait for one thread of each of `{2}` of them.
+HANDED = """__shared__ float s[64]; __shared__ alignas(8) u64 b;
+if (t == 0) init(at(&b), {2});
+s[t] = 1;
+meet();
+if (rank()) {
+u32 there = of(at(s + t), 0), far = of(at(&b), 0); float v = 0;
+{0}
+o[t + rank() * 64] = v;
+{1}
+if (t == 0 && rank() <= {2})
+asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(far) : "memory");
+} else {
+wait(at(&b));
+o[t] = s[t];
+s[t] = 2;
+}
+meet();"""
+FAR_LOAD = 'asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(there) : "memory");'
+FAR_STORE = 'asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(there), "f"(v) : "memory");'
+
+
+@pytest.mark.parametrize("access", [FAR_LOAD, FAR_STORE], ids=["load", "store"])
+def test_a_thread_that_arrives_in_another_block_tells_of_its_own_block(access: str) -> None:
+    """What its barrier has ordered before."""
+    body = HANDED.replace("{0}", access).replace("{2}", "1")
+    assert not sanitized(body.replace("{1}", "__syncthreads();"), 2, cluster=2).findings
+    found = sanitized(body.replace("{1}", ""), 2, cluster=2).findings
+    assert found and {one.element for one in found} == {"s[32]"}  # what the other warp accessed
+
+
+def test_each_block_that_accesses_memory_of_another_one_is_waited_for() -> None:
+    """Not only the one that did so last."""
+    body = HANDED.replace("{0}", FAR_LOAD).replace("{1}", "__syncthreads();")
+    assert not sanitized(body.replace("{2}", "3"), 4, cluster=4).findings
+    for waits in (1, 2):
+        (one,) = sanitized(body.replace("{2}", str(waits)), 4, cluster=4).findings
+        assert one.first.block > waits and one.count == 64 * (3 - waits)
