@@ -18,8 +18,9 @@ from memsim.state.parts import Mask
 
 #: Agents: warps of the block from 0, copies by `cp.async` of these from 32; then others, as they come.
 COPIES, OTHERS, MOST_AGENTS = 32, 64, 1000
-#: Commits of each kind of asynchronous operations that a warp remembers.
-COMMITS = 16
+#: Commits of each kind of asynchronous operations that a warp remembers: a wait leaves at most 63 in flight
+#: (`DEPBAR.LE SB0, 0x3f`, of any larger number, too).
+COMMITS = 64
 
 
 class WarpClocks:
@@ -27,9 +28,9 @@ class WarpClocks:
 
     ages: int64 [B], of accesses that are made now; once clocks are used, the same in all blocks, so that what
     is known of a warp holds for what it accesses in other blocks, too. bases [B]: all warps of the block know
-    of all that its warps accessed before this age. told: int64 [proxies, B, holders, agents]; holders are warps,
-    then those of other blocks together, then whatever knowledge is told to. is_full: some agents share a
-    number, so that what is known of one proves nothing. learned: how often anything was learned.
+    of all that its warps accessed before this age. told: int64 [proxies, B, holders, agents]; holders are
+    warps, then those of other blocks together, then whatever knowledge is told to. is_full: some agents share
+    a number, so that what is known of one proves nothing. learned: how often anything was learned.
     """
 
     def __init__(self, blocks: int, warps: int, proxies: int = 1) -> None:
@@ -125,8 +126,9 @@ class WarpClocks:
         peers: np.ndarray,
         first: int,
     ) -> None:
-        """The same to a holder in other blocks [n] of their clusters, `peers` [B, ranks]. first: of agents that
-        warps are in other blocks, by rank and warp.
+        """The same to a holder in other blocks [n] of their clusters, `peers` [B, ranks].
+
+        first: the agent that the first warp of the first rank is there.
         """
         count, ranks = peers.shape[1] * self.warps, (peers[rows] == rows[:, None]).argmax(1)
         each = np.arange(len(rows))

@@ -192,6 +192,16 @@ def test_copies_are_there_for_those_that_wait_behind_a_barrier() -> None:
         assert lines(found)[0][1] == 6 and found.findings[0].first.does == "copies to"
 
 
+def test_many_groups_of_copies_are_told_apart() -> None:
+    body = """__shared__ float s[40][64];
+for (int j = 0; j < 40; j++) { copy(&s[j][t], o + t); COMMIT; }
+asm volatile("cp.async.wait_group 30;" ::: "memory");
+__syncthreads();
+o[t] = s[{0}][t ^ 32];"""
+    assert not sanitized(body.replace("{0}", "9"), head=COPY).findings
+    assert [one.element for one in sanitized(body.replace("{0}", "10"), head=COPY).findings] == ["s[10][32]"]
+
+
 @pytest.mark.slow
 def test_named_barriers_order_those_that_meet_there() -> None:
     body = (
