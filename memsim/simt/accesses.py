@@ -174,16 +174,15 @@ class Accesses(Lanes):
             MemsimError: there is no such block, or the address is out of bounds or misaligned.
         """
         mask = self.full(active)
-        blocks, own = self.of_shared(plus(address, -SHARED_WINDOW), mask)
-        end = SHARED_BASE + align(self.memory.shared_bytes, 16)
-        if ((own < SHARED_BASE) | (own + width > end) | (own % width != 0)).any():
-            raise KernelFault(
-                f"out-of-bounds or misaligned {op.name} of {width} bytes in shared memory of another block,"
-                f" by {self.places(active)}",
-                "address",
-                self.wrong(op, active, "distributed shared", width),
-                **place_in_source(op),
-            )
+        array = np.broadcast_to(to_array(address), self.shape)
+        ranks, own = array - SHARED_WINDOW >> 24, (array & WINDOW_SIZE - 1) - SHARED_BASE
+        count, size = self.peers.shape[1], self.memory.shared_bytes
+        self._refuse(op, width, mask & (ranks >= count), ranks, "in block {0}" + f" of a cluster of {count}")
+        where = f"at byte {{0}} of the shared memory of another block ({size} bytes)"
+        outside = (own < 0) | (own + width > align(size, 16))
+        self._refuse(op, width, mask & outside, own, where)
+        self._refuse(op, width, mask & (own % width != 0), own, where, "misaligned")
+        blocks, _ = self.of_shared(plus(address, -SHARED_WINDOW), mask)
         called = access.removesuffix("_generic")
         site = self.sites.site(op, f"cluster_{called}", "shared", width)
         place = plus(address, -SHARED_WINDOW - SHARED_BASE)  # with the block's rank
@@ -191,6 +190,25 @@ class Accesses(Lanes):
         rows, threads = np.nonzero(mask)
         self.visit(op, rows, threads // WARP, blocks, "async" in access)
         return False
+
+    def _refuse(
+        self,
+        op: Op,
+        width: int,
+        wrong: np.ndarray,
+        numbers: np.ndarray,
+        where: str,
+        what: str = "out-of-bounds",
+    ) -> None:
+        """Raise if lanes access distributed shared memory wrongly. where: with the number of the first."""
+        if wrong.any():
+            at, lanes = " " + where.format(int(numbers[wrong][0])), from_bools(wrong)
+            raise KernelFault(
+                f"{what} {op.name} of {width} bytes{at} by {self.places(lanes)}",
+                "alignment" if what == "misaligned" else "address",
+                self.wrong(op, lanes, "distributed shared", width, at),
+                **place_in_source(op),
+            )
 
     def visit(
         self, op: Op, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, is_async: bool = False

@@ -315,6 +315,18 @@ class PhaseWaits(WaitingLanes[WaitingForPhase]):
         missing, bytes = machine.mbarriers.lacks(int(lanes.block[0]), int(lanes.address[0]))
         return Deadlock(
             f"a phase of an mbarrier never completes: {machine.places(entry.mask)} wait at "
-            f"{entry.op.text}; {missing} arrivals are missing, and {bytes} bytes",
+            f"{entry.op.text}; {_lacking(missing, bytes)}",
             machine.wrong(entry.op, entry.mask),
         )
+
+
+def _lacking(arrivals: int, bytes: int) -> str:
+    """What a phase lacks, in words; fewer than 0 bytes: so many more have come than it expects."""
+    said = [
+        f"{count} {what} is missing" if count == 1 else f"{count} {what}s are missing"
+        for count, what in ((arrivals, "arrival"), (bytes, "byte"))
+        if count > 0
+    ]
+    if bytes < 0:
+        said.append(f"{-bytes} bytes more have come than it expects")
+    return " and ".join(said) or "nothing is missing in the phase that runs"

@@ -9,7 +9,7 @@ import pytest
 
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
-from memsim.sanitizer.hazards import RACE, SYNC, Sanitized
+from memsim.sanitizer.hazards import BOUNDS, RACE, SYNC, Sanitized
 from tests.sanitize.test_hopper_races import STORE
 from tests.simt.cuda import HOPPER, machine_kernel
 
@@ -124,3 +124,18 @@ def test_the_fence_behind_an_initialization_leaves_nothing_in_machine_code() -> 
     for padding in ("NOP", "BRA"):  # BRA: behind the end, too
         del without[padding], whole[padding]
     assert without == whole and without["SYNCS"] > 0
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "count"),
+    [
+        ("of(at(s + t + 1), rank() ^ 1)", "4 bytes beyond the end of the shared memory of another block,", 4),
+        ("of(at(s + t / 2), rank() ^ 1) + 2", "misaligned for 4 bytes", 256),
+        ("of(at(s + t), 2 - t / 63)", "out of bounds in block 2 of a cluster of 2", 4 * 63),
+        ("of(at(s + t), rank() ^ 1)", "", 0),
+    ],
+)
+def test_an_access_to_another_block_stays_in_its_memory(place: str, kind: str, count: int) -> None:
+    found = sanitized(f"__shared__ float s[64];\ns[t] = 1;\nmeet();\no[t] = load({place});\nmeet();", BOUNDS)
+    assert [one.count for one in found.findings] == [count] * (count > 0)
+    assert all(kind in one.kind and one.places[0][1] > 0 for one in found.findings)

@@ -56,6 +56,18 @@ def test_a_load_by_tma_is_there_for_those_that_wait_for_its_phase(grid: int) -> 
     assert not sanitized(LOAD.replace("{0}", "if (t < 32) wait(at(&b)); __syncthreads();"), grid).findings
 
 
+@pytest.mark.parametrize(
+    ("bytes", "lacks"),
+    [(256, ""), (260, "; 4 bytes are missing"), (128, "; 128 bytes more have come than it expects")],
+)
+def test_a_phase_that_never_completes_says_what_it_lacks(bytes: int, lacks: str) -> None:
+    body = LOAD.replace("256);", f"{bytes});").replace("{0}", "wait(at(&b));")
+    text = f"{HOPPER}{STORE}\n__global__ void k(float *o) {{ int t = threadIdx.x;\n{body}\n}}"
+    job = job_of(machine_kernel(text), 1, 64, [np.zeros(1 << 12, np.float32)])
+    found = sanitize_job(job, tools=(SYNC,)).findings
+    assert len(found) == bool(lacks) and all(one.kind.endswith(lacks) for one in found)
+
+
 @pytest.mark.slow
 def test_an_mbarrier_is_initialized_before_others_use_it() -> None:
     body = """

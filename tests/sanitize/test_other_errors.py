@@ -77,7 +77,7 @@ def test_lanes_that_wait_forever_are_found_with_what_they_wait_for() -> None:
         SYNC,
         head=HOPPER,
     )
-    assert "1 arrivals are missing" in lost.findings[0].kind and lost.exit_code == 1
+    assert "1 arrival is missing" in lost.findings[0].kind and lost.exit_code == 1
     bar = 'asm volatile("bar.sync {0}, 64;");'
     two = f"if (t < 32) {bar.replace('{0}', '1')} else {bar}\no[t] = 1;"
     assert sanitized(two.replace("{0}", "2"), SYNC).findings[0].first.does == "waits"

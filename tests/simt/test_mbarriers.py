@@ -232,7 +232,7 @@ extern "C" __global__ void k(int *out, int many, int bytes) {
     made, out = kernel(body), np.zeros(32, np.int32)
     run(made, 1, 32, [out, 32, 0])
     assert out.all()
-    with pytest.raises(MemsimError, match=r"a phase of an mbarrier never completes.*1 arrivals are missing"):
+    with pytest.raises(MemsimError, match=r"a phase of an mbarrier never completes.*1 arrival is missing"):
         run(made, 1, 32, [out, 33, 0])
     with pytest.raises(MemsimError, match="more arrivals"):
         run(made, 1, 32, [out, 31, 16])
