@@ -129,7 +129,8 @@ def _several(
         if as_json:
             continue
         if isinstance(found, MemsimError):
-            say(f"{name}: not judged: {found}", err=True)
+            for line in f"{name}: not judged: {found}".splitlines():
+                say(line, err=True)
         elif found.errors:
             sanitize_text.write(found, sys.stdout, name)
             say()

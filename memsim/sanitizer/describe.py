@@ -18,7 +18,7 @@ from memsim.sanitizer.block_lifetimes import Outside
 from memsim.sanitizer.doubts import StoredConstants, StoredValues, StorePair, may_be_unused
 from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_cells import GlobalPair
-from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
+from memsim.sanitizer.hazards import BOUNDS, INIT, MISALIGNED, RACE, SYNC, FoundAccess, Hazard
 from memsim.sanitizer.lane_masks import AbsentLanes
 from memsim.sanitizer.launch_before import TooEarly
 from memsim.sanitizer.product_registers import EarlyAccess
@@ -207,14 +207,14 @@ class Description:
         place = re.match(r",? (?:at byte (\d+) of|(\d+) bytes before) (.+) \((\d+) bytes\)", lanes.where)
         name = place[3] if place else f"{lanes.space} memory"
         offset = 0 if place is None else int(place[1]) if place[1] else -int(place[2])
-        kind = f"{lanes.where.strip(', ')} is misaligned for {lanes.width} bytes"
+        kind = f"{lanes.where.strip(', ')} {MISALIGNED} {lanes.width} bytes"
         if not misaligned and place is None:
             kind = f"out of bounds{lanes.where}" if lanes.where else fault.message
         elif not misaligned and place is not None:
             kind = _beyond(offset, lanes.width, name, int(place[4]))
         cure = f"an address that is a multiple of {lanes.width}" if misaligned else "a check of the index"
         access = FoundAccess(lanes.op, _does(lanes.op, lanes.space), lanes.block, lanes.thread)
-        hint = "" if fault.hint is None or "--allow" in fault.hint else f"; {fault.hint}"
+        hint = "" if misaligned or fault.hint is None or "--allow" in fault.hint else f"; {fault.hint}"
         where = _whole_array(lanes.space, name, offset, lanes.width)
         return Hazard(BOUNDS, kind, access, count, cure + hint, **where)
 

@@ -14,6 +14,8 @@ from memsim.launch import Launch
 
 #: What errors are looked for by, the worst first.
 BOUNDS, SYNC, RACE, INIT = TOOLS = ("bounds", "sync", "race", "init")
+#: In the kind of a finding of bounds, if the address is no multiple of what the instruction accesses.
+MISALIGNED = "is misaligned for"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,16 @@ from memsim.arch.units import WARP
 from memsim.document import Dim3, Document, DocumentPart, Texts
 from memsim.errors import MemsimError
 from memsim.launch import Launch, Natural, coordinates_of
-from memsim.sanitizer.hazards import TOOLS, FoundAccess, Hazard, Sanitized
+from memsim.sanitizer.hazards import BOUNDS, MISALIGNED, FoundAccess, Hazard, Sanitized
 from memsim.source.text import code_line
 from memsim.trace.trace_data import TAKES
 from memsim.views.labels import count, dim3
 from memsim.views.screen import Screen
 
-#: What a finding of each tool is called.
+#: What a finding of each tool is called, the worst first.
 NAMES = {
     "bounds": ("access out of bounds", "accesses out of bounds"),
+    "misaligned": ("misaligned access", "misaligned accesses"),
     "sync": ("synchronization error", "synchronization errors"),
     "race": ("race", "races"),
     "init": ("read of what nobody wrote", "reads of what nobody wrote"),
@@ -53,11 +54,10 @@ def headline(found: Sanitized) -> str:
     """The answer in a line."""
     said = []
     for possible in (False, True):
-        counts = Counter(one.tool for one in found.errors if bool(one.doubt) == possible)
-        for tool in TOOLS:
-            if counts[tool]:
-                kind = "possible " * possible + NAMES[tool][counts[tool] > 1]
-                said.append(f"{counts[tool]} {kind}")
+        counts = Counter(_called(one) for one in found.errors if bool(one.doubt) == possible)
+        for called, names in NAMES.items():
+            if counts[called]:
+                said.append(f"{counts[called]} {'possible ' * possible}{names[counts[called] > 1]}")
     if said:
         return ", ".join(said)
     allowed = f", {len(found.findings)} allowed" if found.findings else ""
@@ -70,9 +70,14 @@ def in_lines(found: Sanitized) -> list[str]:
     return [*lines, *(f"not judged: {why}" for why in found.unjudged)] or ["no error found"]
 
 
+def _called(one: Hazard) -> str:
+    """By its tool; of those of bounds some are misaligned."""
+    return "misaligned" if one.tool == BOUNDS and MISALIGNED in one.kind else one.tool
+
+
 def _name(one: Hazard) -> str:
     """`possible race`."""
-    return ("possible " if one.doubt else "") + NAMES[one.tool][0]
+    return ("possible " if one.doubt else "") + NAMES[_called(one)][0]
 
 
 def title(one: Hazard) -> str:

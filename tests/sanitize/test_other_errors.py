@@ -16,7 +16,7 @@ from memsim.api.sanitizing import sanitize_job
 from memsim.cli import main
 from memsim.errors import MemsimError
 from memsim.sanitizer.hazards import BOUNDS, INIT, SYNC, Sanitized, read_allowance
-from memsim.views.sanitize_text import picture
+from memsim.views.sanitize_text import headline, picture, title
 from tests.simt.cuda import HOPPER, machine_kernel
 
 ALL, LOW = "~0u", "0xffff"
@@ -43,7 +43,24 @@ def test_each_access_out_of_bounds_is_found_and_the_launch_goes_on() -> None:
 def test_a_misaligned_access_is_found() -> None:
     found = sanitized("*(float2 *)(p + 2 * t + 1) = make_float2(1, 2);", BOUNDS)
     assert found.findings[0].kind.endswith("is misaligned for 8 bytes") and found.findings[0].count == 64
+    assert headline(found) == "1 misaligned access" and title(found.findings[0]).startswith(
+        "misaligned access:"
+    )
     assert not sanitized("*(float2 *)(p + 2 * t) = make_float2(1, 2);", BOUNDS).findings
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("char *c = (char *)o; c[t + 193] = 1;", "1 byte beyond the end of o, which has 256 bytes"),
+        (
+            "float a[8];\n#pragma unroll 1\nfor (int j = 0; j < 9; j++) a[j] = p[j]; o[t] = a[t & 7];",
+            "4 bytes beyond the end of local memory, which has 32 bytes",
+        ),
+    ],
+)
+def test_it_says_by_how_much_an_access_leaves_its_array(body: str, kind: str) -> None:
+    assert [one.kind for one in sanitized(body, BOUNDS).findings] == [kind]
 
 
 @pytest.mark.slow

@@ -94,6 +94,19 @@ def test_each_launch_of_a_file_is_looked_at(here: Path, capsys: pytest.CaptureFi
     assert main(["sanitize", "many.cu", "--tool", "race"]) == 2
 
 
+def test_a_hint_of_why_a_launch_is_not_judged_has_a_line_of_its_own(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "two.cu").write_text(
+        "__global__ void k(int *o) { o[threadIdx.x] = 1; }\n"
+        "int main() { int *d; cudaMalloc(&d, 256); k<<<1, 64>>>(d); k<<<1, 32>>>(d); }\n"
+    )
+    assert main(["sanitize", "two.cu", "--unwritten", "q"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].endswith("not judged: no array in global memory is called 'q'")
+    assert said[1] == "hint: there are o"
+
+
 @pytest.mark.slow
 def test_several_launches_are_one_document(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "many.cu").write_text(LAUNCHES)
