@@ -28,8 +28,9 @@ from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either, from_bools, invert, to_bools
 from memsim.state.registers import fit, from_array, ints, plus, to_array
 from memsim.state.rounding import Array, higher, lower, odd_sum
-from memsim.state.space_bytes import Change, SpaceBytes, as_register, to_store
+from memsim.state.space_bytes import SpaceBytes, as_register, to_store
 from memsim.state.sums import Int
+from memsim.state.updates import Change
 
 _OPERATIONS = {
     **{name: name.lower() for name in ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS")},

@@ -24,8 +24,9 @@ from memsim.isa.op import Unsupported, require
 from memsim.isa.program import Op
 from memsim.isa.tensor_copy import OF_MAPS, box_places, tensor_operands, to_tensor
 from memsim.state.poison import Poison, Poisoned
-from memsim.state.space_bytes import UPDATE, Change, SpaceBytes
+from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor
+from memsim.state.updates import UPDATE, Change
 
 KIND, KIND_INSIDE = "bulk_reduction", "cluster_bulk_reduction"
 TO_GLOBAL: Touches = ((KIND, "global"), ("bulk_load", "shared"))

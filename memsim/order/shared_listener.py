@@ -18,8 +18,9 @@ from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.predicates import to_bools
 from memsim.state.registers import plus
-from memsim.state.space_bytes import Change, SpaceBytes
+from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
+from memsim.state.updates import Change
 
 
 class ObservedBytes(SpaceBytes):

@@ -19,6 +19,7 @@ import numpy as np
 
 from memsim.order.warp_clocks import COPIES, OTHERS, WarpClocks
 from memsim.state.parts import Part
+from memsim.state.predicates import to_words
 
 #: Groups of a warp that are known.
 GROUPS = 8
@@ -45,7 +46,7 @@ class LaneOrder:
     def run(self, mask: bool | Part, alive: bool | Part) -> None:
         """The lanes `mask` run together, of those `alive`."""
         self._now += 1
-        lanes, alive_lanes = _words(mask), _words(alive)
+        lanes, alive_lanes = to_words(mask), to_words(alive)
         self._began = self._began | alive_lanes
         # Those that diverged and exited are not ordered with those that are left.
         whole = self._began if self.have_parted else alive_lanes
@@ -106,11 +107,6 @@ class LaneOrder:
         if joins.any():
             joins &= ~self.ordered(rows, warps, lanes, held)
         return np.where(joins, made | held & LANES | SEVERAL, made)
-
-
-def _words(mask: bool | Part) -> np.ndarray:
-    """The lanes of each warp, uint32 (rows, warps)."""
-    return mask.words if isinstance(mask, Part) else np.full((1, 1), LANES * mask, np.uint32)
 
 
 #: A mark is a number: from bit 31 on, its age; the instruction; whether only some lanes of a warp ran; and

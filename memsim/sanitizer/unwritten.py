@@ -32,7 +32,8 @@ from memsim.sanitizer.shared_races import Example
 from memsim.simt.control_graph import ControlGraph
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory
-from memsim.state.parts import Mask, Part
+from memsim.state.parts import Mask
+from memsim.state.predicates import to_words
 
 #: Units of the local memory of the running threads, above which it is not followed.
 MOST_UNITS = 1 << 28
@@ -264,8 +265,7 @@ class UnwrittenRegisters(OrderListener):
 
     def _words(self, mask: Mask) -> np.ndarray:
         """The lanes of each running warp in a mask."""
-        words = mask.words if isinstance(mask, Part) else np.uint32(0xFFFFFFFF if mask else 0)
-        return np.broadcast_to(words, self._at.shape).astype(np.uint32)
+        return np.broadcast_to(to_words(mask), self._at.shape).astype(np.uint32)
 
     def _effect(self, start: int, stop: int) -> _Effect:
         reads, guarded, written = list[UnwrittenRegister](), list[UnwrittenRegister](), 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.state.space_bytes import UPDATE, update_elements
+from memsim.state.updates import UPDATE, update_elements
 
 PLACES = np.array([3, 1, 3, 3, 0, 1])
 B = np.array([2, 9, 5, 2, 7, 1], np.uint32)
