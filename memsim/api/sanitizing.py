@@ -14,6 +14,7 @@ from memsim.sanitizer.contents import ContentDoubts, not_given
 from memsim.sanitizer.describe import Description
 from memsim.sanitizer.doubts import AllDiffer, StoredValues
 from memsim.sanitizer.ears import Ears
+from memsim.sanitizer.examples import Pair, Unwritten
 from memsim.sanitizer.global_cells import GlobalPair
 from memsim.sanitizer.hazards import (
     BOUNDS,
@@ -27,7 +28,7 @@ from memsim.sanitizer.hazards import (
     allow,
     by_lines,
 )
-from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
+from memsim.sanitizer.shared_races import TooManyClasses
 from memsim.simt.faults import MBARRIER, Deadlock, KernelFault
 from memsim.state.launch_memory import Memory
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from memsim.arch.units import WORD
 from memsim.isa.atomics import atomic_size
-from memsim.isa.memory_access import bytes_of_piece, is_strong, register_count
+from memsim.isa.memory_access import bytes_of_piece, is_of_block, is_strong, register_count
 from memsim.isa.op import Unsupported
 from memsim.isa.program import GLOBAL, Op
 from memsim.model.operations import operation
@@ -23,6 +23,12 @@ def is_strong_access(op: Op) -> bool:
     ways = (way for way, space in op.touches if space in (GLOBAL, "generic"))
     updates = any(operation(GLOBAL, way).verb == "update" for way in ways)
     return updates or is_strong(op.form)
+
+
+def of_narrow_scope(*ops: Op) -> Op | None:
+    """The first of strong accesses whose scope is only that of a block; None if not all are strong."""
+    are_strong = all(is_strong(op.form) for op in ops)
+    return next((op for op in ops if is_of_block(op.form)), None) if are_strong else None
 
 
 class Sizes(NamedTuple):

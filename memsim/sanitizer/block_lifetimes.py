@@ -14,7 +14,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.order.warp_clocks import WarpClocks
-from memsim.sanitizer.shared_races import Example
+from memsim.sanitizer.examples import Example
 
 
 class Outside(NamedTuple):

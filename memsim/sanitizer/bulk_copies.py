@@ -25,8 +25,8 @@ from memsim.arch.units import WARP
 from memsim.isa.program import GLOBAL, Program
 from memsim.order.global_order import accesses_by
 from memsim.order.order_listener import OrderListener, Threads, warps_in
+from memsim.sanitizer.examples import Example
 from memsim.sanitizer.global_cells import Cells
-from memsim.sanitizer.shared_races import Example
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
 

@@ -8,39 +8,45 @@ from typing import Any
 
 from memsim.access import Site
 from memsim.arch.units import WARP, WORD
-from memsim.isa.mbarrier import exchange
-from memsim.isa.memory_access import bytes_of_piece, is_of_block, is_strong, register_count
-from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, Trait
-from memsim.isa.program import GLOBAL, LOCAL, SHARED, UPDATES, Op, Program
+from memsim.isa.memory_access import is_strong
+from memsim.isa.op import Flow, Trait
+from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
 from memsim.names.demangle import short_name
-from memsim.sanitizer.access_sizes import are_mixed, sizes_of
+from memsim.sanitizer.access_sizes import of_narrow_scope
 from memsim.sanitizer.block_lifetimes import Outside
-from memsim.sanitizer.doubts import StoredConstants, StoredValues, StorePair, may_be_unused
+from memsim.sanitizer.doubts import (
+    EXITED,
+    NOT_COMPARED,
+    OTHER_LAUNCH,
+    PARTIAL,
+    PARTLY,
+    SAME,
+    UNSET,
+    UNUSED,
+    VOLATILE,
+    StoredConstants,
+    StoredValues,
+    StorePair,
+    doubt_of_sizes,
+    may_be_unused,
+)
 from memsim.sanitizer.ears import Stray
+from memsim.sanitizer.examples import Example, Pair, Unwritten
 from memsim.sanitizer.global_cells import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, MISALIGNED, RACE, SYNC, FoundAccess, Hazard
 from memsim.sanitizer.lane_masks import AbsentLanes
 from memsim.sanitizer.launch_before import TooEarly
 from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
-from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.sanitizer.skipped_barriers import SkippedBarrier, is_syncthreads
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
+from memsim.sanitizer.wording import beyond, does, global_element, register_name, whole_array, width_of
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
 from memsim.source.values import ArrayShape, array_shape
 from memsim.state.address_spaces import SpaceLayout
 
-#: What accesses of a kind do.
-DOES = {
-    **dict.fromkeys(("load", "ldmatrix"), "loads"),
-    **dict.fromkeys(("store", "stmatrix", "async_store"), "stores"),
-    **dict.fromkeys((*UPDATES, "bulk_reduction", "cluster_bulk_reduction"), "updates"),
-    **dict.fromkeys(("bulk_load", "bulk_multicast"), "copies from"),
-    **dict.fromkeys(("bulk_store", "cluster_bulk_store", "cp_async"), "copies to"),
-    "wgmma": "multiplies",
-}
 #: Copies that complete at an mbarrier.
 PHASED = (("bulk_store", SHARED), ("cluster_bulk_store", SHARED))
 
@@ -66,8 +72,8 @@ class Description:
         follows = self.leads_to(pair.earlier, pair.later)
         if not follows and accesses[1][0].line < accesses[0][0].line:
             accesses.reverse()
-        found = [FoundAccess(op, _does(op), block, thread) for op, block, thread in accesses]
-        width = min(_width(op) for op, *_ in accesses)
+        found = [FoundAccess(op, does(op), block, thread) for op, block, thread in accesses]
+        width = min(width_of(op) for op, *_ in accesses)
         kind, doubt = "nothing orders the two accesses", ""
         if pair.unfenced:
             by = "a product by wgmma" if accesses[1][0].is_product else "a copy by TMA"
@@ -76,8 +82,8 @@ class Description:
             kind = f"lanes store {self._different(pair)}to one place at once"
         doubt = self.doubt_of_values(pair.earlier, pair.later, pair.together)
         cure, where = self.cure(pair, follows), self.element(example.place, width)
-        if _are_atomics(*(op for op, *_ in accesses)):
-            kind, doubt = MIXED, _doubt_of_sizes(*(op for op, *_ in accesses))
+        if all(op.is_atomic for op, *_ in accesses):
+            kind, doubt = MIXED, doubt_of_sizes(*(op for op, *_ in accesses))
             cure = ONE_SIZE
         elif not doubt and all(map(self.is_volatile, (op for op, *_ in accesses))):
             doubt = VOLATILE
@@ -88,12 +94,12 @@ class Description:
     def early_access(self, access: EarlyAccess, example: Example) -> Hazard:
         """Registers of a product of matrices that are accessed too early."""
         op = self.ops[access.instruction]
-        found = [FoundAccess(op, _does(op), example.block, example.later)]
+        found = [FoundAccess(op, does(op), example.block, example.later)]
         kind = "a product by wgmma accesses registers with no wgmma.fence behind other accesses to them"
         cure = f"wgmma.fence before {op.where}"
         if access.product >= 0:
             product = self.ops[access.product]
-            found.insert(0, FoundAccess(product, _does(product), example.block, example.later))
+            found.insert(0, FoundAccess(product, does(product), example.block, example.later))
             kind = "registers of a product by wgmma are accessed before wgmma.wait_group waits for it"
             cure = f"wgmma.wait_group between {product.where} and {op.where}"
         doubt = "" if op.guard is None else "not all threads may execute it"
@@ -113,11 +119,11 @@ class Description:
         if pair.unfenced:
             kind = "a copy by TMA is not ordered with an access by the generic proxy"
             cure = f"fence.proxy.async between {earlier.where} and {later.where}"
-        elif (narrow := _of_narrow_scope(earlier, later)) and not pair.same_block:
+        elif (narrow := of_narrow_scope(earlier, later)) and not pair.same_block:
             kind = "an atomic of the scope of a block is not one for threads of other blocks"
             cure = f"the scope of the device at {narrow.where}"
-        elif _are_strong(earlier, later):
-            kind, doubt, cure = MIXED, doubt or _doubt_of_sizes(earlier, later), ONE_SIZE
+        elif is_strong(earlier.form) and is_strong(later.form):
+            kind, doubt, cure = MIXED, doubt or doubt_of_sizes(earlier, later), ONE_SIZE
         elif pair.seen:
             cure = f"__threadfence() between what has seen it and {later.where}"
         elif pair.together:
@@ -134,15 +140,15 @@ class Description:
             cure = f"{wait}, then {'__syncthreads()' if pair.same_block else cure}"
         of_values = self.doubt_of_values(pair.earlier, pair.later, pair.together)
         doubt = of_values if of_values == SAME else doubt or of_values
-        first = FoundAccess(earlier, _does(earlier, GLOBAL), example.other, example.earlier)
-        where = _global_element(short_name(pair.array), example.place, min(_width(earlier), _width(later)))
+        first = FoundAccess(earlier, does(earlier, GLOBAL), example.other, example.earlier)
+        where = global_element(short_name(pair.array), example.place, min(width_of(earlier), width_of(later)))
         second = self.access(pair.later, example, GLOBAL)
         return Hazard(RACE, kind, first, example.count, cure, second, doubt=doubt, **where)
 
     def too_early(self, access: TooEarly, example: Example) -> Hazard:
         """An access before `griddepcontrol.wait` to what a launch writes."""
         op = self.ops[access.instruction]
-        where = _global_element(short_name(access.array), example.place, _width(op))
+        where = global_element(short_name(access.array), example.place, width_of(op))
         kind = "nothing orders it with the launch before, which may still run"
         found = self.access(access.instruction, example, GLOBAL)
         cure = f"griddepcontrol.wait before {op.where}"
@@ -172,8 +178,8 @@ class Description:
         """A read of shared memory that nobody wrote."""
         op = self.ops[read.instruction]
         access, cure = self.access(read.instruction, example), f"a store before {op.where}, in every block"
-        doubt = self.doubt_of_read(op, read.partly and _width(op) > WORD)
-        where = self.element(example.place, min(_width(op), WORD))
+        doubt = self.doubt_of_read(op, read.partly and width_of(op) > WORD)
+        where = self.element(example.place, min(width_of(op), WORD))
         return Hazard(
             INIT, NOT_WRITTEN, access, example.count, cure, doubt=doubt, barriers=example.phase, **where
         )
@@ -185,7 +191,7 @@ class Description:
     def never_written(self, read: NeverWritten, example: Example) -> Hazard:
         """A read of local memory that its thread has not written, or of global memory that nobody has."""
         op = self.ops[read.instruction]
-        where = _global_element(read.array, example.place, _width(op))
+        where = global_element(read.array, example.place, width_of(op))
         if read.space == LOCAL:
             where |= {"space": LOCAL, "element": f"byte {example.place} of {read.array}"}
         access = self.access(read.instruction, example, read.space)
@@ -198,7 +204,7 @@ class Description:
         op = self.ops[read.instruction]
         access = FoundAccess(op, "reads", example.block, example.later)
         cure = f"a value for each variable at {op.where} before it is read"
-        kind, name = "its thread has not written it", f"register {_name_of(read.slot)}"
+        kind, name = "its thread has not written it", f"register {register_name(read.slot)}"
         return Hazard(INIT, kind, access, example.count, cure, element=name, doubt=UNSET)
 
     def wrong(self, fault: KernelFault, lanes: WrongLanes, count: int) -> Hazard:
@@ -211,11 +217,11 @@ class Description:
         if not misaligned and place is None:
             kind = f"out of bounds{lanes.where}" if lanes.where else fault.message
         elif not misaligned and place is not None:
-            kind = _beyond(offset, lanes.width, name, int(place[4]))
+            kind = beyond(offset, lanes.width, name, int(place[4]))
         cure = f"an address that is a multiple of {lanes.width}" if misaligned else "a check of the index"
-        access = FoundAccess(lanes.op, _does(lanes.op, lanes.space), lanes.block, lanes.thread)
+        access = FoundAccess(lanes.op, does(lanes.op, lanes.space), lanes.block, lanes.thread)
         hint = "" if misaligned or fault.hint is None or "--allow" in fault.hint else f"; {fault.hint}"
-        where = _whole_array(lanes.space, name, offset, lanes.width)
+        where = whole_array(lanes.space, name, offset, lanes.width)
         return Hazard(BOUNDS, kind, access, count, cure + hint, **where)
 
     def strayed(self, site: Site, named: str, hit: str, stray: Stray) -> Hazard:
@@ -224,10 +230,10 @@ class Description:
         buffer = next(one for one in self.layout.buffers if one.name == named)
         offset, size = stray.byte + self.layout.base - buffer.start, buffer.end - buffer.start
         name = short_name(named)
-        kind = f"{_beyond(offset, _width(op), name, size)}: in {short_name(hit)}"
-        access = FoundAccess(op, _does(op), stray.block, stray.thread)
+        kind = f"{beyond(offset, width_of(op), name, size)}: in {short_name(hit)}"
+        access = FoundAccess(op, does(op), stray.block, stray.thread)
         doubt = "it is known by the name in the source line only"
-        array = _whole_array(SHARED, name, offset, _width(op))
+        array = whole_array(SHARED, name, offset, width_of(op))
         return Hazard(BOUNDS, kind, access, stray.count, "a check of the index", doubt=doubt, **array)
 
     def meeting(self, pair: MixedBarriers, example: Example) -> Hazard | None:
@@ -311,7 +317,7 @@ class Description:
     def access(self, instruction: int, example: Example, space: str = SHARED) -> FoundAccess:
         """The later access of an example."""
         op = self.ops[instruction]
-        return FoundAccess(op, _does(op, space), example.block, example.later)
+        return FoundAccess(op, does(op, space), example.block, example.later)
 
     def element(self, byte: int, width: int) -> dict[str, Any]:
         """Where `width` bytes from a byte of the kernel's shared memory on are, as fields of a `Hazard`."""
@@ -319,7 +325,7 @@ class Description:
         buffer = self.layout.find(at, at + 1)
         if buffer is None:
             where = f"byte {byte} of shared memory"
-            return _whole_array(SHARED, "shared memory", byte, width) | {"element": where}
+            return whole_array(SHARED, "shared memory", byte, width) | {"element": where}
         name, offset = short_name(buffer.name), at - buffer.start
         key = name, buffer.end - buffer.start
         if key not in self.shapes:  # thousands of races may be of the same array
@@ -332,7 +338,7 @@ class Description:
             number, index = divmod(number, extent)
             indices.append(f"[{index}]")
         element = f"{name}[{number}]{''.join(reversed(indices))}"
-        return _whole_array(SHARED, name, offset, width) | {"element": element}
+        return whole_array(SHARED, name, offset, width) | {"element": element}
 
     def cure(self, pair: Pair, follows: bool) -> str:
         """What would order two accesses."""
@@ -377,95 +383,11 @@ class Description:
 _ASM_VOLATILE = re.compile(r"\b(?:__)?asm(?:__)?\s+(?:__)?volatile(?:__)?\b")
 MIXED = "nothing orders strong accesses of different sizes"
 ONE_SIZE = "accesses of one size"
-NARROWED = "the compiler may load less than the source does"
-#: Why a race of two atomics need not matter (PTX ISA, Limitations on Mixed-size Data-races).
-WHOLE = "each atomic is performed as a whole, but no other rule of the memory model holds"
-#: Why they may be of one size.
-MAYBE_VECTOR = "one of both may be a vector, whose elements are accesses of their own"
-#: Why accesses to shared memory need not be plain ones.
-VOLATILE = "both lines name what is volatile; machine code does not show which accesses are"
 NOT_WRITTEN = "nobody has written it"
-#: Why it need not matter that some words are not written.
-PARTLY = "the other words that the instruction loads are written; the code may use only these"
-#: Why it need not matter that a word is not written.
-UNUSED = "what is loaded is used under a condition only; the compiler may load it where the source does not"
-#: Why it need not matter that a register is not written.
-UNSET = "the code may not use what it computes of it"
-#: Why it need not matter that threads skip a barrier.
-EXITED = "these threads exit, and a chip does not wait for them; CUDA leaves it undefined"
-#: Why it need not matter which of two stores comes last.
-SAME = "all store the same value"
-NOT_COMPARED = "whether they store different values is not known"
-#: Why it need not matter that the launch before may still run.
-OTHER_LAUNCH = "the launch before may not access it, or the launch may have no such attribute"
-#: Why a race is only possible where more orders accesses than can be followed.
-PARTIAL = "the launch has more fences and flags than are followed"
 #: What orders accesses by different blocks.
 FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfence() before the second"
-
-
-def _are_strong(*ops: Op) -> bool:
-    return all(is_strong(op.form) for op in ops)
-
-
-def _are_atomics(*ops: Op) -> bool:
-    return all(op.is_atomic for op in ops)
-
-
-def _doubt_of_sizes(one: Op, other: Op) -> str:
-    if _are_atomics(one, other):
-        return WHOLE
-    narrow = min(one, other, key=lambda op: sizes_of(op).most)
-    if "load" in narrow.accesses:
-        return NARROWED
-    return MAYBE_VECTOR if are_mixed(one, other) is None else ""
-
-
-def _of_narrow_scope(*ops: Op) -> Op | None:
-    """The first of strong accesses whose scope is only that of a block; None if not all are strong."""
-    return next((op for op in ops if is_of_block(op.form)), None) if _are_strong(*ops) else None
-
-
-def _does(op: Op, space: str = SHARED) -> str:
-    """What an instruction does in a state space, or in others if it does not access that one."""
-    if not op.touches and (op.flow is Flow.WAIT_PHASE or Trait.ORDERS in op.traits):
-        return "initializes" if op.builder is exchange else "uses"
-    if space == GLOBAL and "cp_async" in op.accesses:
-        return "copies from"
-    found = {DOES.get(way) for way, where in op.touches if where in (space, "generic")}
-    found = found or {DOES.get(way) for way in op.accesses}
-    if len(found) != 1:
-        return "copies" if op.is_bulk else "accesses"
-    return found.pop() or "accesses"
-
-
-def _whole_array(space: str, name: str, offset: int, width: int) -> dict[str, Any]:
-    """A place in an array by its bytes, as fields of a `Hazard`."""
-    return {"space": space, "array": name, "element": name, "offset": offset, "width": width}
-
-
-def _global_element(name: str, offset: int, width: int) -> dict[str, Any]:
-    """The same of an element of an array in global memory."""
-    return _whole_array(GLOBAL, name, offset, width) | {"element": f"{name}[{offset // width}]"}
-
-
-def _beyond(offset: int, width: int, name: str, size: int) -> str:
-    """How far an access to `width` bytes from a byte of an array of `size` bytes on is outside."""
-    by, end = (-offset, "beginning") if offset < 0 else (offset + width - size, "end")
-    return f"{by:,} byte{'s' * (by != 1)} beyond the {end} of {name}, which has {size:,} bytes"
-
-
-def _name_of(slot: int) -> str:
-    """What a register is called in machine code."""
-    kinds = {VECTOR: "R", UNIFORM: "UR", PREDICATE: "P", UNIFORM_PREDICATE: "UP"}
-    first = max(one for one in kinds if one <= slot)
-    return f"{kinds[first]}{slot - first}"
 
 
 def _reads_global(op: Op) -> bool:
     """Whether an instruction has global memory copied from."""
     return any(space == GLOBAL and way in ("bulk_load", "bulk_multicast") for way, space in op.touches)
-
-
-def _width(op: Op) -> int:
-    return bytes_of_piece(op.form) * register_count(op.form)

@@ -23,12 +23,46 @@ from memsim.isa.moves import select, select_float, select_pair
 from memsim.isa.op import Effect, Register, Trait, slots_of
 from memsim.isa.program import Op, Program
 from memsim.order.order_listener import OrderListener, Threads
+from memsim.sanitizer.access_sizes import are_mixed, sizes_of
 from memsim.simt.control_graph import ControlGraph
 from memsim.state.launch_memory import Memory
 from memsim.state.partial import known_bits
 from memsim.state.parts import Mask
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
+
+NARROWED = "the compiler may load less than the source does"
+#: Why a race of two atomics need not matter (PTX ISA, Limitations on Mixed-size Data-races).
+WHOLE = "each atomic is performed as a whole, but no other rule of the memory model holds"
+#: Why they may be of one size.
+MAYBE_VECTOR = "one of both may be a vector, whose elements are accesses of their own"
+#: Why accesses to shared memory need not be plain ones.
+VOLATILE = "both lines name what is volatile; machine code does not show which accesses are"
+#: Why it need not matter that some words are not written.
+PARTLY = "the other words that the instruction loads are written; the code may use only these"
+#: Why it need not matter that a word is not written.
+UNUSED = "what is loaded is used under a condition only; the compiler may load it where the source does not"
+#: Why it need not matter that a register is not written.
+UNSET = "the code may not use what it computes of it"
+#: Why it need not matter that threads skip a barrier.
+EXITED = "these threads exit, and a chip does not wait for them; CUDA leaves it undefined"
+#: Why it need not matter which of two stores comes last.
+SAME = "all store the same value"
+NOT_COMPARED = "whether they store different values is not known"
+#: Why it need not matter that the launch before may still run.
+OTHER_LAUNCH = "the launch before may not access it, or the launch may have no such attribute"
+#: Why a race is only possible where more orders accesses than can be followed.
+PARTIAL = "the launch has more fences and flags than are followed"
+
+
+def doubt_of_sizes(one: Op, other: Op) -> str:
+    """Why a race of two strong accesses of different sizes is only possible; "" if it is certain."""
+    if one.is_atomic and other.is_atomic:
+        return WHOLE
+    narrow = min(one, other, key=lambda op: sizes_of(op).most)
+    if "load" in narrow.accesses:
+        return NARROWED
+    return MAYBE_VECTOR if are_mixed(one, other) is None else ""
 
 
 class StorePair(NamedTuple):

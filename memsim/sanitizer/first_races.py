@@ -16,9 +16,10 @@ from memsim.launch import Launch
 from memsim.order.order_listener import OrderListener
 from memsim.sanitizer.contents import ContentDoubts
 from memsim.sanitizer.describe import Description
+from memsim.sanitizer.examples import Pair
 from memsim.sanitizer.hazards import Hazard, by_lines
 from memsim.sanitizer.race_listener import RaceListener, setting_of
-from memsim.sanitizer.shared_races import Pair, TooManyClasses
+from memsim.sanitizer.shared_races import TooManyClasses
 from memsim.source.text import code_line
 from memsim.state.parts import Mask
 from memsim.state.predicates import to_bools

@@ -31,6 +31,7 @@ from memsim.order.word_marks import LaneOrder
 from memsim.sanitizer.access_sizes import is_strong_access, mixed_with
 from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN, SEEN_HERE, BlockOrderListener
 from memsim.sanitizer.bulk_copies import Write, copies_of
+from memsim.sanitizer.examples import Example
 from memsim.sanitizer.global_cells import (
     LANE,
     ArrayMarks,
@@ -44,7 +45,6 @@ from memsim.sanitizer.global_cells import (
     are_of_warp,
     parts_of,
 )
-from memsim.sanitizer.shared_races import Example
 from memsim.simt.accesses import Accesses
 from memsim.simt.bounds import Origins
 from memsim.state.address_spaces import Buffer

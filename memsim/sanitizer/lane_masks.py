@@ -22,7 +22,7 @@ from memsim.isa.logic import find_leading_one
 from memsim.isa.op import Flow, Immediate, Register
 from memsim.isa.program import Op, Program
 from memsim.order.order_listener import OrderListener, Threads
-from memsim.sanitizer.shared_races import Example
+from memsim.sanitizer.examples import Example
 from memsim.state.launch_memory import Memory
 from memsim.state.partial import known_bits
 from memsim.state.parts import EVERY_LANE, NO_LANE, Mask, Part

@@ -20,8 +20,8 @@ from memsim.isa.program import GLOBAL, Program
 from memsim.model.operations import operation
 from memsim.names.demangle import short_name
 from memsim.order.order_listener import OrderListener, Threads, warps_in
+from memsim.sanitizer.examples import Example
 from memsim.sanitizer.global_cells import LaneAccess
-from memsim.sanitizer.shared_races import Example
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
 

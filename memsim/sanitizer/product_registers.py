@@ -20,7 +20,7 @@ from memsim.isa.program import Op, Program
 from memsim.isa.warpgroup import is_committed, wait_for_products
 from memsim.order.order_listener import Threads
 from memsim.order.warp_clocks import COMMITS
-from memsim.sanitizer.shared_races import Example
+from memsim.sanitizer.examples import Example
 from memsim.state.parts import Mask
 
 #: The slots of a lane's own registers, as bits.

@@ -25,17 +25,8 @@ from memsim.order.order_listener import Threads
 from memsim.order.warp_clocks import COPIES, ClockListener, WarpClocks
 from memsim.sanitizer.access_sizes import mixed_with
 from memsim.sanitizer.block_lifetimes import BlockLifetimes, Outside
-from memsim.sanitizer.shared_races import (
-    GROUP,
-    READS,
-    UPDATES,
-    WRITES,
-    Example,
-    Found,
-    Pair,
-    SharedRaces,
-    Unwritten,
-)
+from memsim.sanitizer.examples import Example, Found, Pair, Unwritten
+from memsim.sanitizer.shared_races import GROUP, READS, UPDATES, WRITES, SharedRaces
 from memsim.simt.faults import cluster_of
 from memsim.simt.stores_of_others import swap_loops
 from memsim.state.launch_memory import Memory

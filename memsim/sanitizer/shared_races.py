@@ -9,8 +9,7 @@ needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +19,8 @@ from memsim.arch.units import WARP, WORD
 from memsim.order.warp_clocks import COPIES, OTHERS, WarpClocks
 from memsim.order.word_marks import LaneOrder
 from memsim.sanitizer.block_classes import BlockClasses
+from memsim.sanitizer.examples import Example, Found, Pair, Unwritten
+from memsim.sanitizer.repeats import Repeats
 from memsim.state.parts import Part
 from memsim.state.sums import Int
 
@@ -43,81 +44,6 @@ MOST_EXPANDED = 1 << 20
 
 class TooManyClasses(Exception):
     """The running blocks differ so much that their marks do not fit."""
-
-
-class Pair(NamedTuple):
-    """Two instructions that race, the earlier one first.
-
-    by_copy: the earlier one is `cp.async`. same_warp: by lanes of one warp. together: in one execution of one
-    instruction. unfenced: they are ordered, but by different proxies without a proxy fence. far: one is by
-    another block.
-    """
-
-    earlier: int
-    later: int
-    by_copy: bool
-    same_warp: bool
-    together: bool
-    unfenced: bool = False
-    far: bool = False
-
-
-class Unwritten(NamedTuple):
-    """An instruction that reads what nobody wrote; `partly`: of what a lane reads at once."""
-
-    instruction: int
-    partly: bool
-
-
-@dataclass(slots=True)
-class Example:
-    """One race of a pair: the threads, -1 if it is none, and the first byte. phases: block barriers that each
-    of the two has behind it. count: of late accesses in all blocks. other: the block of the earlier access,
-    -1 if it is the same.
-    """
-
-    block: int
-    earlier: int = -1
-    later: int = -1
-    place: int = 0
-    phase: int = 0
-    count: int = 0
-    other: int = -1
-
-
-Found = dict[Pair | Unwritten, Example]
-
-
-class Repeats:
-    """Accesses that are made again and again while nothing orders any: those that have been made twice, with
-    no other one since, find what they found the last time.
-    """
-
-    def __init__(self, clocks: WarpClocks, found: Found) -> None:
-        self._clocks, self._found = clocks, found
-        self._times: dict[Hashable, int] = {}
-        self._counts: dict[Hashable, list[tuple[Pair | Unwritten, int]]] = {}
-        self._when = -1, b"", b""
-
-    def end(self) -> None:
-        """Something else is accessed."""
-        self._times.clear()
-
-    def make(self, access: Hashable, act: Callable[[], None]) -> None:
-        """Make an access, or count what it found once more."""
-        clocks = self._clocks
-        when = clocks.learned, clocks.ages.tobytes(), clocks.bases.tobytes()
-        if when != self._when or access not in self._times:
-            self._when, self._times = when, dict.fromkeys(self._times, 0) if when == self._when else {}
-        times = self._times[access] = self._times.get(access, 0) + 1
-        if times > 2:
-            for pair, count in self._counts[access]:
-                self._found[pair].count += count
-            return
-        before = {pair: one.count for pair, one in self._found.items()}
-        act()
-        more = ((pair, one.count - before.get(pair, 0)) for pair, one in self._found.items())
-        self._counts[access] = [(pair, count) for pair, count in more if count]
 
 
 class SharedRaces:

@@ -18,7 +18,7 @@ import numpy as np
 from memsim.isa.op import Flow, Immediate, slots_of
 from memsim.isa.program import Op, spaces_written
 from memsim.order.order_listener import OrderListener, Threads
-from memsim.sanitizer.shared_races import Example
+from memsim.sanitizer.examples import Example
 from memsim.simt.control_graph import ControlGraph
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask

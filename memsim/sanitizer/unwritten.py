@@ -27,8 +27,8 @@ from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.names.demangle import short_name
 from memsim.order.order_listener import OrderListener, Threads
+from memsim.sanitizer.examples import Example
 from memsim.sanitizer.global_cells import LaneAccess
-from memsim.sanitizer.shared_races import Example
 from memsim.simt.control_graph import ControlGraph
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory

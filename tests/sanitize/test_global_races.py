@@ -9,7 +9,8 @@ import pytest
 
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
-from memsim.sanitizer.describe import MAYBE_VECTOR, MIXED, NARROWED, WHOLE
+from memsim.sanitizer.describe import MIXED
+from memsim.sanitizer.doubts import MAYBE_VECTOR, NARROWED, WHOLE
 from memsim.sanitizer.hazards import RACE, Sanitized, read_allowance
 from memsim.simt import engine
 from tests.simt.cuda import machine_kernel

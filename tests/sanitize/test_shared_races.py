@@ -11,7 +11,8 @@ import pytest
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
 from memsim.kernels import catalog
-from memsim.sanitizer.describe import MIXED, VOLATILE, WHOLE
+from memsim.sanitizer.describe import MIXED
+from memsim.sanitizer.doubts import VOLATILE, WHOLE
 from memsim.sanitizer.hazards import RACE, Hazard, Sanitized
 from memsim.targets.target import read_job
 from tests.sanitize.deleted import job_without, ordering
