@@ -72,7 +72,7 @@ class SharedRaces:
         #: By each warp, and by warps of the block of each rank of the cluster.
         self.read: np.ndarray = np.zeros((rows * self.units, self.warps + 1), np.int64)
         self.updated: np.ndarray | None = None
-        #: Read by copies in bulk, and by the products of each warpgroup.
+        #: Read by copies in bulk of each warp, and by the products of each warpgroup.
         self.drained: np.ndarray | None = None
         #: Blocks of each cluster, and the agents that are their warps for each other.
         self._peers, self._foreign = np.zeros((0, 0), np.int64), range(0)
@@ -298,8 +298,10 @@ class SharedRaces:
             return
         if lanes.way == READS and lanes.mode:
             if self.drained is None:
-                self.drained = np.zeros((len(self.stored), 1 + -(-self.warps // GROUP)), np.int64)
-            column = np.where(lanes.agents >= OTHERS, 1 + lanes.threads // (GROUP * WARP), 0)
+                columns = self.warps + -(-self.warps // GROUP)
+                self.drained = np.zeros((len(self.stored), columns), np.int64)
+            of_group, of_warp = self.warps + lanes.threads // (GROUP * WARP), lanes.threads // WARP
+            column = np.where(lanes.agents >= OTHERS, of_group, of_warp)
             self.drained[lanes.words, column] = lanes.marks
             return
         if lanes.way == UPDATES and self.updated is None:

@@ -251,3 +251,18 @@ def test_each_block_that_accesses_memory_of_another_one_is_waited_for() -> None:
     for waits in (1, 2):
         (one,) = sanitized(body.replace("{2}", str(waits)), 4, cluster=4).findings
         assert one.first.block > waits and one.count == 64 * (3 - waits)
+
+
+@pytest.mark.parametrize(("waits", "is_race"), [("", False), ("if (t)", True)])
+def test_each_warp_that_copies_a_tile_is_waited_for(waits: str, is_race: bool) -> None:
+    """Not only the one that copied it last."""
+    body = f"""__shared__ alignas(128) float s[64];
+s[t] = t; FENCE;
+__syncthreads();
+if (t % 32 == 0) {{ put(o + 2 * t, s, 256); {waits} DONE; }}
+__syncthreads();
+s[t] = 2;"""
+    found = sanitized(body).findings
+    assert [(one.first.does, one.second and one.second.does, one.count) for one in found] == [
+        ("copies from", "stores", 64)
+    ] * is_race
