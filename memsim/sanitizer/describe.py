@@ -135,7 +135,9 @@ class Description:
             cure = f"{barrier} between {earlier.where} and {later.where}"
         if example.earlier < 0 and not pair.together:
             wait = f"cp.async.bulk.wait_group (without .read) behind {earlier.where}"
-            if _reads_global(earlier):
+            if not earlier.is_bulk:
+                wait = f"cp.async.wait_group behind {earlier.where}"
+            elif _reads_global(earlier):
                 wait = f"a wait for the phase of the mbarrier where the copy at {earlier.where} completes"
             cure = f"{wait}, then {'__syncthreads()' if pair.same_block else cure}"
         of_values = self.doubt_of_values(pair.earlier, pair.later, pair.together)

@@ -29,8 +29,9 @@ from memsim.order.global_order import BLOCK, accesses_by
 from memsim.order.order_listener import Threads
 from memsim.order.word_marks import LaneOrder
 from memsim.sanitizer.access_sizes import is_strong_access, mixed_with
-from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN, SEEN_HERE, BlockOrderListener
-from memsim.sanitizer.bulk_copies import Write, copies_of
+from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN, SEEN_HERE
+from memsim.sanitizer.block_order_listener import BlockOrderListener
+from memsim.sanitizer.bulk_copies import COPY, Write, copies_of
 from memsim.sanitizer.examples import Example
 from memsim.sanitizer.global_cells import (
     LANE,
@@ -117,7 +118,8 @@ class GlobalRaces(BlockOrderListener):
         now = Moment(self._barriers, self._order.ages.copy(), self._lane_order.made)
         origins = self._origins(op)
         touches = self._touched_once.get(origins[0].name) if len(origins) == 1 else None
-        if touches is None or op.index in self._strong or not touches.add(made, now):
+        alone = op.index in self._strong or op.index in self._copies
+        if touches is None or alone or not touches.add(made, now):
             self._compare_kept(origins)
             self._compare_lanes(made, now)
 
@@ -139,7 +141,7 @@ class GlobalRaces(BlockOrderListener):
         who = accesses_by(self._threads.blocks[rows], self._barriers[rows, 0], warps * WARP)
         verb, age = operation("global", access).verb, self._bulk.new_age()
         for buffer, marks, lanes in self._by_array(cells, rows, who, self._order.ages[rows]):
-            mine = self._compare(buffer, marks, instruction, verb, verb == "update", lanes)
+            mine = self._compare(buffer, marks, instruction, verb, lanes)
             before = (marks.written,) if verb == "update" else marks.of_writes
             self._ask_for_proxy_fences(buffer, before, instruction, lanes)
             copies = copies_of(lanes.who >> BLOCK, lanes.warps)
@@ -240,16 +242,15 @@ class GlobalRaces(BlockOrderListener):
             cells = (cells[:, None] + np.arange(each)).ravel()
             who, rows, ages = (np.repeat(one, each) for one in (who, rows, ages))
             made = None if made is None else np.repeat(made, each)
-        is_strong = op.index in self._strong
         for buffer, marks, lanes in self._by_array(cells, rows, who, ages, made):
-            self._of_array(buffer, marks, op.index, verb, is_strong, lanes)
-            if is_strong and are_blocks:
-                how = (
-                    bool(self._sees[op.index]),
-                    verb in WRITES,
-                    verb == "update",
-                    bool(self._of_block[op.index]),
-                )
+            who = lanes.who
+            if are_blocks and op.index in self._copies:
+                self._begin_reads(lanes.rows, lanes.warps)
+                who = copies_of(who >> BLOCK, lanes.warps)
+            self._of_array(buffer, marks, op.index, verb, lanes, who)
+            if are_blocks and op.index in self._strong:
+                sees, of_block = (bool(one[op.index]) for one in (self._sees, self._of_block))
+                how = sees, verb in WRITES, verb == "update", of_block
                 self._order.strong(lanes.rows, lanes.warps, lanes.numbers, *how)
 
     def _by_array(
@@ -270,11 +271,10 @@ class GlobalRaces(BlockOrderListener):
                 lanes = CellLanes(rows, who, ages, cells - first, cells, made)
                 yield buffer, marks, lanes[np.flatnonzero(inside)]
 
-    def _compare(
-        self, buffer: Buffer, marks: ArrayMarks, op: int, verb: str, is_strong: bool, lanes: CellLanes
-    ) -> Cells:
+    def _compare(self, buffer: Buffer, marks: ArrayMarks, op: int, verb: str, lanes: CellLanes) -> Cells:
         """Report the accesses before that are not ordered; returns the marks that this one belongs to."""
         written, strong, strong_too, read, read_too = marks
+        is_strong = op in self._strong
         writes, cells, who = verb in WRITES, lanes.cells, lanes.who
         for one in (*marks.of_writes, *((read, read_too) if writes else ())):
             if not one.is_used:
@@ -296,10 +296,10 @@ class GlobalRaces(BlockOrderListener):
         return strong if is_strong else written if writes else read
 
     def _of_array(
-        self, buffer: Buffer, marks: ArrayMarks, op: int, verb: str, is_strong: bool, lanes: CellLanes
+        self, buffer: Buffer, marks: ArrayMarks, op: int, verb: str, lanes: CellLanes, who: np.ndarray
     ) -> None:
-        mine = self._compare(buffer, marks, op, verb, is_strong, lanes)
-        writes, cells, who = verb in WRITES, lanes.cells, lanes.who
+        mine, is_strong = self._compare(buffer, marks, op, verb, lanes), op in self._strong
+        writes, cells = verb in WRITES, lanes.cells
         if mine is marks.written:
             mine.put(cells, who, lanes.ages, op, lanes.made)
         else:
@@ -390,7 +390,9 @@ class GlobalRaces(BlockOrderListener):
             flags = bool(kind & 1), together, bool(kind & 2), unfenced, bool(kind & 4)
             pair = GlobalPair(kind >> 3, op, buffer.name, *flags)
             if pair not in self.found:
-                thread = -1 if self._is_copy[pair.earlier] else int(earlier[one] & _NUMBER)
+                thread = (
+                    -1 if earlier[one] & COPY or self._is_copy[pair.earlier] else int(earlier[one] & _NUMBER)
+                )
                 later = -1 if self._is_copy[op] else int(who[one] & _NUMBER)
                 block, other = (int(by[one] >> BLOCK) - 1 for by in (who, earlier))
                 place = int(lanes.cells[one]) * self.unit

@@ -8,7 +8,8 @@ import pytest
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
 from memsim.sanitizer.hazards import RACE, Hazard
-from tests.simt.cuda import machine_kernel
+from tests.sanitize.test_shared_races import COPY
+from tests.simt.cuda import HOPPER, machine_kernel
 
 
 def races(body: str, grid: int = 4, head: str = "") -> tuple[Hazard, ...]:
@@ -132,3 +133,40 @@ if (t == 32) {{
   o[64 + b] = p[b];
 }}"""
     assert [one.array for one in races(body)] == ["p"] * is_race
+
+
+COPIED = "__shared__ float s[64];\ncopy(s + t, p + i); COMMIT;\n{0}\no[i] = s[t];"
+ARRIVES = """__shared__ alignas(8) u64 m; if (t == 0) init(at(&m), 64);
+__syncthreads();
+copy(s + t, p + i);
+asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" :: "r"(at(&m)) : "memory");
+{0} p[i ^ 32] = 3; {1}"""
+RING = """__shared__ float s[2][64];
+copy(s[0] + t, p + i); COMMIT;
+for (int j = 0; j < 3; j++) {
+  copy(s[~j & 1] + t, p + i + 256 * (j + 1)); COMMIT;
+  asm volatile("cp.async.wait_group 1;" ::: "memory");
+  p[i + 256 * {0}] = s[j & 1][t];
+}
+WAIT;"""
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize(
+    ("body", "is_race"),
+    [
+        (COPIED.replace("{0}", "__syncthreads(); p[i ^ 32] = 3; WAIT;"), True),
+        (COPIED.replace("{0}", "WAIT; __syncthreads(); p[i ^ 32] = 3;"), False),
+        (COPIED.replace("{0}", "WAIT; p[i ^ 32] = 3; __syncthreads();"), True),
+        (COPIED.replace("{0}", "p[i] = 3; WAIT;"), True),
+        (COPIED.replace("{0}", "WAIT; p[i] = 3;"), False),
+        (RING.replace("{0}", "j"), False),
+        (RING.replace("{0}", "(j + 1)"), True),
+        (COPIED.replace("{0}", ARRIVES.replace("{0}", "wait(at(&m));").replace("{1}", "WAIT;")), False),
+        (COPIED.replace("{0}", ARRIVES.replace("{0}", "").replace("{1}", "wait(at(&m)); WAIT;")), True),
+    ],
+)
+def test_what_cp_async_reads_is_overwritten_behind_a_wait(body: str, is_race: bool) -> None:
+    found = [one for one in races(body, head=HOPPER + COPY) if one.array == "p"]
+    assert bool(found) == is_race
+    assert all((one.first.does, one.first.thread) == ("copies from", -1) for one in found)
