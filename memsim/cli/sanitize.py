@@ -136,6 +136,8 @@ def _several(
             say()
         else:
             say(f"{name}: {sanitize_text.headline(found)}")
+            for line in sanitize_text.notes(found):
+                say(f"   {line}")
     codes = [2 if isinstance(found, MemsimError) else found.exit_code for _, found in every]
     if as_json:
         echo_json(sanitize_text.launches_document(every))

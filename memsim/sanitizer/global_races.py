@@ -54,7 +54,7 @@ from memsim.state.parts import Mask
 from memsim.state.tensors import Tensor
 
 #: Accesses of lanes to arrays that the launch writes, after which no more are followed; bytes of such arrays.
-MOSTLANES, MOST_BYTES = 1 << 23, 1 << 29
+MOST_LANES, MOST_BYTES = 1 << 23, 1 << 29
 #: Bits of a number for the thread in the block.
 _NUMBER = (1 << 10) - 1
 #: In global memory `cp.async` only reads.
@@ -80,7 +80,7 @@ class GlobalRaces(BlockOrderListener):
         #: By a strong access, those of other sizes.
         self._mixed = {op.index: [*others] for op in strong if (others := mixed_with(op, strong))}
         self._of_block = np.array([is_of_block(op.form) for op in program.ops], np.bool_)
-        self._left = MOSTLANES
+        self._left = MOST_LANES
         self._touched_once: dict[str, TouchedOnce] = {}
         self._cells: dict[str, tuple[Buffer, ArrayMarks]] | None = None
 

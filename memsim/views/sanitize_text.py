@@ -65,9 +65,10 @@ def headline(found: Sanitized) -> str:
 
 
 def in_lines(found: Sanitized) -> list[str]:
-    """Each finding in a line, and what was not judged; one line if there is nothing to say."""
+    """Each finding in a line, what was not judged, and what not followed."""
     lines = [f"{_name(one)}: {one.line}" for one in found.errors]
-    return [*lines, *(f"not judged: {why}" for why in found.unjudged)] or ["no error found"]
+    lines += [f"not judged: {why}" for why in found.unjudged]
+    return [*(lines or ["no error found"]), *(f"not followed: {what}" for what in found.limits)]
 
 
 def _called(one: Hazard) -> str:
@@ -154,7 +155,7 @@ def _who(launch: Launch, access: FoundAccess, has_block: bool) -> str:
 
 
 def footer(found: Sanitized) -> Iterator[str]:
-    """What was run, and what was not judged."""
+    """What was run, and its notes."""
     blocks = count(found.blocks_run, "block")
     if found.blocks_run < found.launch.blocks:
         blocks += f" of {found.launch.blocks:,}"
@@ -162,6 +163,11 @@ def footer(found: Sanitized) -> Iterator[str]:
         f"Looked for: {', '.join(found.tools)}, in {blocks}, by each instruction that addresses and branches "
         "depend on."
     )
+    yield from notes(found)
+
+
+def notes(found: Sanitized) -> Iterator[str]:
+    """What was not followed, or not judged."""
     if found.limits:
         yield f"Not followed: {'; '.join(found.limits)}."
     for reason in found.unjudged:

@@ -107,6 +107,22 @@ def test_a_hint_of_why_a_launch_is_not_judged_has_a_line_of_its_own(
     assert said[1] == "hint: there are o"
 
 
+def test_of_each_launch_it_is_said_what_is_not_followed(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "two.cu").write_text(
+        "__global__ void k(int *o) { o[threadIdx.x] = 1; }\n"
+        "int main() { int *d; cudaMalloc(&d, 256); k<<<1, 64>>>(d); k<<<1, 32>>>(d); }\n"
+    )
+    assert main(["sanitize", "two.cu"]) == 0
+    assert "Not followed" not in capsys.readouterr().out
+    monkeypatch.setattr("memsim.sanitizer.global_races.MOST_LANES", 40)
+    assert main(["sanitize", "two.cu"]) == 0
+    first, why, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.endswith("no error found") and second.endswith("no error found")
+    assert why.startswith("   Not followed: races in global memory (more accesses than are compared")
+
+
 @pytest.mark.slow
 def test_several_launches_are_one_document(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "many.cu").write_text(LAUNCHES)
