@@ -180,6 +180,14 @@ CLUSTERS = {
         '"r"(of(at(bars), rank() ^ 1)) : "memory"); wait(at(bars), 0); out[v[127 - id]] = 1; '
         "meet();",
     ),
+    "ds_one": (
+        "if (id == 0) init(at(bars), 1); meet(); put(of(at(a + id), rank() ^ 1), in[me]); "
+        'if (id == 0) asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: '
+        '"r"(of(at(bars), rank() ^ 1)) : "memory"); wait(at(bars), 0); out[v[127 - id]] = 1; meet();',
+        "if (id == 0) init(at(bars), 1); meet(); put(of(at(a + id), rank() ^ 1), in[me]); __syncthreads(); "
+        'if (id == 0) asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: '
+        '"r"(of(at(bars), rank() ^ 1)) : "memory"); wait(at(bars), 0); out[v[127 - id]] = 1; meet();',
+    ),
     "ds_async": (
         "if (id == 0) { init(at(bars), 1); expect(at(bars), 512); } meet(); asm "
         'volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" :: '
