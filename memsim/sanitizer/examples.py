@@ -32,9 +32,10 @@ class Unwritten(NamedTuple):
 
 @dataclass(slots=True)
 class Example:
-    """One race of a pair: the threads, -1 if it is none, and the first byte. phases: block barriers that each
-    of the two has behind it. count: of late accesses in all blocks. other: the block of the earlier access,
-    -1 if it is the same.
+    """One of what is found: the threads, -1 if it is none, and the first byte.
+
+    phase: block barriers behind each access. count: of late accesses in all blocks. other: the block of the
+    earlier access, -1 if it is the same.
     """
 
     block: int

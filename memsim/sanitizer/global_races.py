@@ -291,8 +291,7 @@ class GlobalRaces(BlockOrderListener):
                     is_weak = narrow & (one.who[cells] >> BLOCK != who >> BLOCK)
                     late &= is_weak | np.isin(by, self._mixed.get(op, ()))
             if late.any():
-                at = np.flatnonzero(late)
-                self._report(buffer, op, one, lanes[at])
+                self._report(buffer, op, one, lanes[np.flatnonzero(late)])
         return strong if is_strong else written if writes else read
 
     def _of_array(
@@ -323,7 +322,8 @@ class GlobalRaces(BlockOrderListener):
             lost = np.flatnonzero(are_apart(kept[0], behind) & (kept[2] >= 0))
             far = kept[0][lost] >> BLOCK != behind[lost] >> BLOCK
             lost = np.concatenate([lost[~far], lost[far]])  # the last one of a cell stays
-            too.put(cells[lost], *(column[lost] for column in kept))
+            if len(lost):
+                too.put(cells[lost], *(column[lost] for column in kept))
 
     def _joined(self, marks: Cells, lanes: CellLanes) -> np.ndarray | None:
         """How lanes make accesses that are kept in place of those that others of their warps made before."""
