@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from statistics import geometric_mean, mean, median
 
@@ -101,6 +102,17 @@ def large_table() -> str:
     return f"Of {len(rows)} launches: {told}.\n\n{table(head, rows, 'lr' + 'r' * 6 + 'l')}\n"
 
 
+def _two_ways(runs: list[float], between: float) -> tuple[list[float], list[float]]:
+    """Those of sorted runs that were shorter, and longer: parted at their widest gap, if that is of 4 % or
+    more, else all are of the way that is nearer. between: what both ways would take, in the middle.
+    """
+    gaps = [later / earlier for earlier, later in pairwise(runs)]
+    if max(gaps) >= 1.04:
+        at = gaps.index(max(gaps)) + 1
+        return runs[:at], runs[at:]
+    return (runs, []) if median(runs) < between else ([], runs)
+
+
 def both_ways_table() -> str:
     """A row for each large launch of which chance decides: its runs in all states of L2, those that took
     longer and those that took shorter, beside the estimates of both ways.
@@ -112,9 +124,8 @@ def both_ways_table() -> str:
             continue
         runs = sorted(cycles for state in states.values() for cycles in state[ACTIVE])
         estimates = sorted((estimated[name][COLD], estimated[name]["otherwise"]))
-        cut = geometric_mean(estimates)
         cells = []
-        for those, estimate in zip(([c for c in runs if c < cut], [c for c in runs if c >= cut]), estimates):
+        for those, estimate in zip(_two_ways(runs, geometric_mean(estimates)), estimates):
             off = f"{100 * (estimate / median(those) - 1):+.1f} %" if those else ""
             cells += [str(len(those)), f"{median(those):,.0f}" if those else "", f"{estimate:,}", off]
         kernel, size = name.split()

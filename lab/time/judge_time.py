@@ -16,9 +16,10 @@ HOP = 53
 Measured = Callable[[TimeRecording, Latencies], float]
 
 
-def _chain(op: str, **how: object) -> Measured:
-    """Of a chain's step, what comes after the memory pipe has served a wavefront."""
-    return lambda one, set_to: one.value("chain", 0, op=op, warps=1, **how) - set_to.to_memory - 1
+def _chain(op: str, registers: int = 1) -> Measured:
+    """Of a chain's step, what comes after the memory pipe got so many registers and served a wavefront."""
+    sent = 2 * registers
+    return lambda one, set_to: one.value("chain", 0, op=op, warps=1) - set_to.to_memory - sent - 1
 
 
 def _barrier(one: TimeRecording, set_to: Latencies) -> float:
@@ -30,7 +31,7 @@ def _barrier(one: TimeRecording, set_to: Latencies) -> float:
 def _hop(cold: int) -> Measured:
     def measured(one: TimeRecording, set_to: Latencies) -> float:
         hops = [one.value("hops", megabytes=4, cold=cold, sm=sm) for sm in (0, 1, 40, 100)]
-        return sum(hops) / len(hops) - HOP - set_to.to_memory - 2
+        return sum(hops) / len(hops) - HOP - set_to.to_memory - 4
 
     return measured
 
@@ -38,11 +39,12 @@ def _hop(cold: int) -> Measured:
 #: Constant -> what is measured of it, and by how much it may be off.
 MEASURED: dict[str, tuple[Measured, float]] = {
     "shared": (_chain("lds32"), SLACK),
-    "atomic_shared": (_chain("atoms"), SLACK),
-    "swap_shared": (_chain("cass"), SLACK),
-    "shuffle": (_chain("shfl"), SLACK),
+    "atomic_shared": (_chain("atoms", 2), SLACK),
+    "swap_shared": (_chain("cass", 3), SLACK),
+    "shuffle": (_chain("shfl", 2), SLACK),
     "l1_hit": (_chain("ldg32"), SLACK),
-    "constant": (lambda one, _: one.value("chain", op="ldc", warps=1) - 5, SLACK),
+    "match": (lambda one, _: one.value("chain", op="match_any", warps=1) - 1, SLACK),
+    "redux": (lambda one, _: one.value("chain", op="redux", warps=1) - 1, SLACK),
     "multi_function": (lambda one, _: one.value("chain", op="mufu_ex2", warps=1) - 8, SLACK),
     "double": (lambda one, _: one.value("chain", op="dfma", warps=1) - 2, SLACK),
     "arrival": (_barrier, 0.5),

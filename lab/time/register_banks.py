@@ -11,7 +11,7 @@ from itertools import cycle
 
 from memsim.isa.op import Register
 from memsim.sass.machine_code import read_module
-from memsim.time.timed_instructions import SHIFT, SIZE
+from memsim.time.control_codes import SHIFT, SIZE
 
 KERNEL = "banks"
 #: Lower and upper eight bytes without registers; the latter without control bits.
@@ -57,11 +57,11 @@ def loops_with_accesses() -> Iterator[str]:
             yield " ".join([*(around.split() * 16)[: 16 - len(last)], *last])
 
 
-def patched(content: bytes, patterns: Iterable[str] = PATTERNS) -> Iterator[tuple[str, bytes]]:
-    """(pattern, cubin) of each pattern. content: the compiled cubin of banks.cu."""
+def loop_of(content: bytes) -> tuple[int, list[int], list[int]]:
+    """Of the compiled cubin of banks.cu: where its code begins, which instructions are to be replaced, and
+    the registers that nothing else uses.
+    """
     kernel = read_module(content).kernels[KERNEL]
-    code = kernel.image.code
-    start = content.index(code)
     ops = kernel.program.ops
     places = [op.index for op in ops if op.form.opcode == "FFMA"]
     assert len(places) == 128
@@ -76,7 +76,13 @@ def patched(content: bytes, patterns: Iterable[str] = PATTERNS) -> Iterator[tupl
     written = (op.form.operands[0] for op in ops if op.form.opcode == "FFMA")
     most = max(one.slot or 0 for one in written if isinstance(one, Register))
     free = [number for number in range(most) if number not in taken and number != 1]
-    quad = max(first for first in range(0, most, 4) if {*range(first, first + 4)} <= {*free})
+    return content.index(kernel.image.code), places, free
+
+
+def patched(content: bytes, patterns: Iterable[str] = PATTERNS) -> Iterator[tuple[str, bytes]]:
+    """(pattern, cubin) of each pattern. content: the compiled cubin of banks.cu."""
+    start, places, free = loop_of(content)
+    quad = max(first for first in range(0, max(free) + 1, 4) if {*range(first, first + 4)} <= {*free})
     free = [number for number in free if not quad <= number < quad + 4]
     even, odd = [n for n in free if n % 2 == 0], [n for n in free if n % 2]
     named = {**dict(zip("efg", even)), **dict(zip("opq", odd)), "z": ZERO}

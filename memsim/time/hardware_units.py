@@ -45,6 +45,9 @@ class MathPipes:
 
     #: Products of warpgroups that are issued and not done. Measured: groups of 1 to 16 (lab/time/hopper.cu).
     PRODUCTS = 7
+    #: Cycles before the XU is free at which it takes another instruction: one waits in front of it. Measured:
+    #: 1 to 24 of them one after the other (docs/validation/queues.json).
+    AHEAD = 5
 
     def __init__(self) -> None:
         self.free = dict.fromkeys(
@@ -58,12 +61,14 @@ class MathPipes:
             return min(free["fma heavy"], free["fma light"])
         if one.pipe == "fma both":
             return max(free["fma heavy"], free["fma light"])
+        if one.pipe == "xu":
+            return free["xu"] - self.AHEAD
         return free[one.pipe] - (self.PRODUCTS - 1) * one.busy if one.is_product else free[one.pipe]
 
     def take(self, one: TimedInstruction, time: int) -> int:
         """Execute an instruction from `time` on; when it leaves the pipe."""
         free, pipe, end = self.free, one.pipe, time + one.busy
-        if one.is_product:
+        if one.is_product or pipe == "xu":
             end = max(free[pipe], time) + one.busy
         if pipe == "fma":
             pipe = "fma light" if free["fma light"] <= free["fma heavy"] else "fma heavy"
@@ -117,14 +122,17 @@ class RegisterBanks:
 
 
 class MemoryQueue:
-    """A scheduler's queue to the memory pipe. leaves: when each of its entries leaves it."""
+    """A scheduler's queue to the memory pipe, and its own way there and back. leaves: when each of its
+    entries leaves it; next: when the registers of the last one have been sent; returned: when its result is
+    back.
+    """
 
-    __slots__ = ("interval", "leaves", "next", "size")
+    __slots__ = ("leaves", "next", "returned", "size")
 
-    def __init__(self, size: int, interval: int) -> None:
-        self.size, self.interval = size, interval
+    def __init__(self, size: int) -> None:
+        self.size = size
         self.leaves: deque[int] = deque()
-        self.next = 0
+        self.next = self.returned = 0
 
     def free(self, time: int) -> int:
         """From when on it takes another instruction."""
@@ -133,13 +141,14 @@ class MemoryQueue:
             leaves.popleft()
         return self.next if len(leaves) < self.size else max(self.next, leaves[len(leaves) - self.size])
 
-    def put(self, time: int, leaves: int) -> None:
-        """An instruction enters, and leaves later."""
-        self.next = time + self.interval
+    def put(self, time: int, sends: int, leaves: int) -> None:
+        """An instruction enters that sends its registers for so long, and leaves later."""
+        self.next = time + sends
         self.leaves.append(leaves)
 
     def state(self, time: int) -> tuple[int, ...]:
-        return (max(self.next - time, 0), *(leave - time for leave in self.leaves if leave > time))
+        ways = max(self.next - time, 0), max(self.returned - time, 0)
+        return *ways, *(leave - time for leave in self.leaves if leave > time)
 
 
 class Way(NamedTuple):
@@ -183,24 +192,36 @@ class MemoryPipe:
         self.is_off, self.misses, self.crowded = is_off, 0, set_to.crowded
         self.first_fetch, self.fetched = first_fetch, 0
 
-    def take(self, one: TimedInstruction, time: int, way: Way, nth: int) -> tuple[int, int, int]:
-        """(enters, start, result): when an instruction of `time` leaves its scheduler's queue, when it has
-        been served, and its result is there. nth: how often its warp executed it before.
+    def take(
+        self, one: TimedInstruction, time: int, way: Way, nth: int, queue: MemoryQueue
+    ) -> tuple[int, int]:
+        """(leaves, result): when an instruction of `time` leaves its scheduler's queue, and its result is
+        there. nth: how often its warp executed it before.
+
+        A scheduler gets 128 bytes of results a cycle and a wavefront in two, all of them together 256 bytes
+        and a wavefront in one. Measured: loads of 4 and 16 bytes a lane, of one word and with conflicts, by 1
+        to 16 warps (docs/validation/queues.json, traces/*/time.json).
         """
-        arrives = enters = self.enters(time)
+        arrives = leaves = self.enters(one, time, queue)
         if one.is_global and self.backlog is not None:
             arrives = max(arrives, self.tags.free // PARTS - self.backlog)
         self.write_copied(arrives)
         cost = one.wavefronts
         if self.data.free > arrives * PARTS:
             cost += one.widens * self.crowded // 100
+        if one.returned:
+            cost = max(cost, one.returned * PARTS // 2)
         start, end = self.data.serve(arrives, cost)
         self.queued.append(start)
+        if one.returned:
+            alone, back = 2 * one.wavefronts // PARTS, max(start, queue.returned)
+            end = back + max(alone - 1, one.returned)
+            queue.returned = back + max(alone, one.returned)
         if one.fetches:
             self.fetched = self.fetched or start + self.first_fetch
             end = max(end, self.fetched)
         if not one.is_global:
-            return enters, start, end + one.latency
+            return leaves, end + one.latency
         _, looked_up = self.tags.serve(start, one.tags)
         result = max(end, looked_up) + one.latency
         if one.follows is not None:
@@ -221,11 +242,13 @@ class MemoryPipe:
             written = one.copied + (PARTS if one.fills and one.sectors else 0)
             heappush(self.copied, (result, written))
             result += -(-written // PARTS)
-        return enters, start, result
+        return leaves, result
 
-    def enters(self, time: int) -> int:
-        """When an instruction that is issued at `time` leaves its scheduler's queue."""
-        return time + self.to_memory if self.is_off else max(time + self.to_memory, self.queued[0])
+    def enters(self, one: TimedInstruction, time: int, queue: MemoryQueue) -> int:
+        """When an instruction that is issued at `time` leaves its scheduler's queue for that of all."""
+        leaves = max(time + self.to_memory + one.sends, 0 if self.is_off else self.queued[0])
+        queue.put(time, one.sends, leaves)
+        return leaves
 
     def write_copied(self, time: int) -> None:
         """The data that have come until `time` are written to shared memory."""
@@ -237,20 +260,22 @@ class MemoryPipe:
         self.write_copied(time)
         return self.data.serve(time, one.wavefronts)[1]
 
-    def copy(self, one: TimedInstruction, time: int, way: Way, late: int) -> tuple[int, int, int]:
+    def copy(
+        self, one: TimedInstruction, time: int, way: Way, late: int, queue: MemoryQueue
+    ) -> tuple[int, int]:
         """As `take`, of a copy in bulk, by the engine that makes them. late: as of an instruction."""
-        enters = self.enters(time)
-        self.queued.append(enters)
-        begins, asked = self.bulk.serve(enters, one.bulk)
+        leaves = self.enters(one, time, queue)
+        self.queued.append(leaves)
+        begins, asked = self.bulk.serve(leaves, one.bulk)
         if one.writes:
             _, gone = self.to_l2.serve(begins, round(one.sectors * self.write_cost))
-            return enters, begins, max(asked, gone) + self.bulk_stored
+            return leaves, max(asked, gone) + self.bulk_stored
         cost = max(one.sectors * way.bulk_cost, one.received * self.bulk_sector)
         _, come = self.from_l2.serve(begins, round(cost))
         self.misses = (self.misses + 1) % len(way.near)
         near, far = way.near[self.misses], way.far[self.misses]
         result = max(asked, come) + near + (far - near) * late // LATEST + self.bulk_latency
-        return enters, begins, result
+        return leaves, result
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -271,92 +296,6 @@ class MemoryPipe:
         fetched = max(self.fetched - time, 0)
         copied = (part for arrives, cost in sorted(self.copied) for part in (arrives - time, cost))
         return *stages, self.misses, fetched, *(max(one - time, 0) for one in self.queued), *copied
-
-
-class CodeMemory:
-    """Lines of code that any scheduler has asked for: the first time they come one after the other. each:
-    cycles between them; far: between those beyond what a launch finds near; skipped, moved: more for one to
-    which a jump leads, over code or to a region where nobody was. Measured: 32 KiB of straight code start
-    with cold caches as with warm ones, and 128 KiB do not; jumps over 256 bytes to 16 KiB
-    (lab/time/first.cu).
-    """
-
-    __slots__ = ("each", "far", "known", "moved", "next", "regions", "skipped")
-
-    #: Lines of 128 bytes, and those of a region.
-    NEAR, REGION = 256, 128
-
-    def __init__(self, each: int, far: int, skipped: int, moved: int) -> None:
-        self.each, self.far, self.skipped, self.moved, self.next = each, far, skipped, moved, 0
-        self.known, self.regions = {-1}, {0}
-
-    def fetch(self, line: int, time: int) -> int:
-        """From when on a line that is asked for at `time` can be had."""
-        if line in self.known:
-            return time
-        region, late = line // self.REGION, 0
-        if line - 1 not in self.known:
-            late = self.skipped if region in self.regions else self.moved
-        self.known.add(line)
-        self.regions.add(region)
-        self.next = max(self.next, time) + (self.each if len(self.known) <= self.NEAR else self.far)
-        return self.next + late
-
-    def state(self, time: int) -> tuple[int, int]:
-        return len(self.known), max(self.next - time, 0)
-
-
-class ConstantCache:
-    """What of the constants of the code and of its file a multiprocessor has asked for; the arguments of a
-    launch are there. line, block: cycles until the first of 64 and of 256 bytes is. Measured: chains of
-    loads, and of operands, 4 bytes to 4 KiB apart (lab/time/first.cu).
-    """
-
-    __slots__ = ("arrives", "block", "line")
-
-    def __init__(self, line: int, block: int) -> None:
-        self.line, self.block = line, block
-        self.arrives: dict[tuple[int, int], int] = {}
-
-    def fetch(self, place: int, time: int) -> int:
-        """When a constant is there that is wanted at `time`. place: its offset, and 64 KiB for each bank."""
-        block = self.arrives.setdefault((8, place >> 8), time + self.block)
-        line = self.arrives.setdefault((6, place >> 6), max(time + self.line, block))
-        return max(time, line)
-
-    def state(self, time: int) -> tuple[int, ...]:
-        return tuple(max(arrives - time, 0) for arrives in self.arrives.values())
-
-
-class InstructionCache:
-    """A scheduler's lines of code. The line after one that is executed is fetched ahead; one that is not
-    there has to be waited for. lines: when each was there, the one that was used last at the end.
-    """
-
-    __slots__ = ("lines", "memory", "to_jump", "to_next")
-
-    #: Instructions in a line of 128 bytes, and lines. Measured: a loop of 131 instructions is slower.
-    LINE, LINES = 8, 16
-
-    def __init__(self, memory: CodeMemory, to_next: int, to_jump: int) -> None:
-        self.memory, self.to_next, self.to_jump = memory, to_next, to_jump
-        self.lines: dict[int, int] = {}
-
-    def fetch(self, line: int, time: int) -> int:
-        """When a line is there that is wanted at `time`."""
-        lines = self.lines
-        arrives = lines.pop(line, -1)
-        if arrives < 0:
-            arrives = self.memory.fetch(line, time) + self.to_jump
-        lines[line] = arrives
-        if line + 1 not in lines:
-            lines[line + 1] = self.memory.fetch(line + 1, max(arrives, time)) + self.to_next
-        while len(lines) > self.LINES:
-            del lines[next(iter(lines))]
-        return arrives
-
-    def state(self, time: int) -> tuple[tuple[int, int], ...]:
-        return tuple((line, max(arrives - time, 0)) for line, arrives in self.lines.items())
 
 
 class BarrierUnit:

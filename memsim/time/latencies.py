@@ -18,6 +18,9 @@ COPIED = "sectors that L2 saw of products by TMA, profiled (H200) ?"
 COPIES = "wavefronts of copies, profiled (H200)"
 BULK = "copies in bulk and mbarriers, timed (H200)"
 SET_BY_BULK = "chosen so that copies in bulk and mbarriers take what they were timed to take (H200) ?"
+BARRIERS = "barriers and what is behind them, timed (H200)"
+QUEUES = "instructions one after the other, timed (H200)"
+LOOPS = "loops of many instructions, timed (H200)"
 BRANCHES = "branches that some lanes of a warp take, timed (H200)"
 SEEN = "sectors that L2 saw of half of the catalogue, profiled (H100, H200) ?"
 SEEN_OF_ALL = "sectors that L2 saw of all of the catalogue, profiled (H100, H200) ?"
@@ -33,17 +36,15 @@ def _cycles(default: int, meaning: str, source: str) -> Any:
 class Latencies:
     """Constants of a multiprocessor of sm_90, in cycles if nothing else is said."""
 
-    queue: int = _cycles(4, "entries of a scheduler's queue to the memory pipe", CHOSEN)
-    shared_queue: int = _cycles(16, "entries of the queue of all schedulers to it", CHOSEN)
-    crowded: int = _cycles(10, "% more for what a load returns beyond 128 bytes, if it waits", CHOSEN)
-    queue_interval: int = _cycles(2, "between two memory instructions of a scheduler", GUESS)
-    to_memory: int = _cycles(4, "from issue to the memory pipe", GUESS)
-    operands_read: int = _cycles(8, "until a memory instruction that is served has read its registers", GUESS)
+    queue: int = _cycles(8, "entries of a scheduler's queue to the memory pipe", QUEUES)
+    shared_queue: int = _cycles(16, "entries of the queue of all schedulers to it", QUEUES)
+    crowded: int = _cycles(10, "% more for what an access moves beyond 128 bytes, if it waits", CHOSEN)
+    to_memory: int = _cycles(2, "from issue until its registers are sent to the memory pipe", QUEUES)
+    operands_read: int = _cycles(5, "from their arrival until they may be overwritten", QUEUES)
     shared: int = _cycles(18, "from the last wavefront of a shared load of 4 bytes to its result", CHAINS)
-    wide: int = _cycles(6, "more for a load of 16 bytes a lane", CHAINS)
-    shuffle: int = _cycles(21, "from the wavefront of a shuffle to its result", CHAINS)
-    atomic_shared: int = _cycles(18, "from the last wavefront of a shared atomic to its result", CHAINS)
-    swap_shared: int = _cycles(30, "the same of a compare-and-swap", CHAINS)
+    shuffle: int = _cycles(19, "from the wavefront of a shuffle to its result", CHAINS)
+    atomic_shared: int = _cycles(16, "from the last wavefront of a shared atomic to its result", CHAINS)
+    swap_shared: int = _cycles(26, "the same of a compare-and-swap", CHAINS)
     l1_hit: int = _cycles(26, "from the data stage to the result of a load that hits L1", CHAINS)
     l2: int = _cycles(282, "from the tag stage to the data of a load that hits L2, in the mean", HOPS)
     l2_far: int = _cycles(13, "more for the multiprocessor that is farthest from L2", READS)
@@ -73,18 +74,23 @@ class Latencies:
         125, "hundredths, between atomics of all multiprocessors that one slice of L2 executes", FIRST
     )
     tag_backlog: int = _cycles(16, "for which the tag stage may be behind the data stage", GUESS)
-    constant: int = _cycles(29, "until a load of a constant has its result", CHAINS)
+    constant: int = _cycles(24, "until a load of a constant has its result", QUEUES)
     constant_line: int = _cycles(72, "more for the first of 64 bytes of the constants of code", FIRST)
     constant_block: int = _cycles(580, "more for the first of 256 bytes of them, with cold caches", FIRST)
     fetch: int = _cycles(130, "from the fetch of a texture to its result, if its cache has it", FIRST)
     first_fetch: int = _cycles(
         1700, "more for a multiprocessor's first fetch of textures, with cold caches", FIRST
     )
-    special: int = _cycles(28, "until S2R and its like have a result", GUESS)
+    special: int = _cycles(22, "until S2R has its result", QUEUES)
+    special_uniform: int = _cycles(34, "until S2UR has its result", QUEUES)
+    match: int = _cycles(27, "until MATCH and other votes have a result", CHAINS)
+    redux: int = _cycles(44, "until REDUX has a result", CHAINS)
     multi_function: int = _cycles(10, "from the end of an XU instruction to its result", CHAINS)
     double: int = _cycles(7, "from the end of an FP64 or tensor instruction to its counter", CHAINS)
     product: int = _cycles(60, "from the end of a product of a warpgroup to its result", SEQUENCES)
-    barrier: int = _cycles(9, "from the last arrival at a block barrier to the next issue", CHAINS)
+    barrier: int = _cycles(
+        12, "from the last arrival at a block barrier to an issue of what is not arithmetic", BARRIERS
+    )
     arrival: int = _cycles(2, "of the unit that counts arrivals, for each", CHAINS)
     arrives: int = _cycles(20, "from issue to an arrival at an mbarrier", SET_BY_BULK)
     phase_check: int = _cycles(33, "from its wavefront to the result of a wait for what is over", BULK)
@@ -99,12 +105,12 @@ class Latencies:
     fence: int = _cycles(266, "of a fence for the device", CHAINS)
     printf: int = _cycles(46000, "of a call of printf by a warp", FIRST)
     meet: int = _cycles(9, "after a BSYNC, at which lanes meet again, beyond its stall count", BRANCHES)
-    branch: int = _cycles(5, "after a taken branch, beyond its stall count", CHOSEN)
+    branch: int = _cycles(5, "after a taken branch, beyond its stall count", BARRIERS)
     code_line: int = _cycles(6, "between 128-byte lines of code that are fetched in order", GUESS)
-    code_first: int = _cycles(16, "between 128-byte lines of code that nobody has executed yet", CHOSEN)
+    code_first: int = _cycles(12, "between 128-byte lines of code that a multiprocessor has not", LOOPS)
     code_far: int = _cycles(82, "the same with cold caches, of lines beyond the first 32 KiB", LAUNCHES)
-    code_jump: int = _cycles(14, "until code is there that was not fetched ahead", CHOSEN)
-    code_skipped: int = _cycles(32, "more for a line to which code jumps the first time", FIRST)
+    code_jump: int = _cycles(14, "until code is there that was not fetched ahead", LOOPS)
+    code_skipped: int = _cycles(42, "more for a line to which code jumps the first time", FIRST)
     code_moved: int = _cycles(600, "the same in a region of 16 KiB where nobody was, with cold caches", FIRST)
     start_cold: int = _cycles(
         436, "before the first instruction of a launch of one block, with cold caches", TINY

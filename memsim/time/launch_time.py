@@ -11,7 +11,7 @@ from memsim.time.multiprocessor import IssuedInstruction
 
 #: The mean error on the catalogue's kernels that no constant was chosen on, on the board where it is larger,
 #: and the median one on launches of public programs, with a cold L2; rounded up (docs/time-accuracy.md).
-HELD_OUT_ERROR, PROJECTS_ERROR = 0.05, 0.08
+HELD_OUT_ERROR, PROJECTS_ERROR = 0.05, 0.07
 
 
 @dataclass(frozen=True, slots=True)

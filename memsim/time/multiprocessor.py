@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from memsim.time.code_caches import CodeMemory, ConstantCache, InstructionCache
+from memsim.time.control_codes import AT_BARRIER
 from memsim.time.handovers import NOTHING, PhasesOfBlock
 from memsim.time.hardware_units import (
     NEVER,
     BarrierUnit,
-    CodeMemory,
-    ConstantCache,
-    InstructionCache,
     MemoryPipe,
     Way,
 )
@@ -236,15 +235,18 @@ class Multiprocessor:
                 ready, why = fetched, _NO_INSTRUCTION
         warp.issued, warp.base, warp.ready, warp.why = issued, base, ready, why
 
-    def release(self, warps: Sequence[TimedWarp], time: int) -> None:
-        """Warps go on after a barrier."""
+    def prepare_again(self, warp: TimedWarp) -> None:
+        """As `prepare`, when something is known for which a warp waits."""
+        self.prepare(warp, warp.issued, warp.base, 0)
+        warp.scheduler.next = min(warp.scheduler.next, warp.ready)
+
+    def release(self, warps: Sequence[TimedWarp], arrived: int) -> None:
+        """All have arrived at the barrier of these warps."""
         for warp in warps:
-            warp.is_at_barrier = False
-            ready = max(warp.base, time + self.setup.set_to.barrier)
-            self.prepare(warp, warp.issued, warp.base, 0)
-            if ready >= warp.ready:
-                warp.ready, warp.why = ready, _BARRIER
-            warp.scheduler.next = min(warp.scheduler.next, warp.ready)
+            warp.counters[AT_BARRIER] = arrived + self.setup.set_to.barrier
+            warp.reasons[AT_BARRIER] = _BARRIER
+            if warp.ready >= NEVER and not warp.is_at_cluster:
+                self.prepare_again(warp)
 
     def account(self, warp: TimedWarp, time: int, held: int) -> None:
         """Add the cycles since a warp's last issue to the reasons of its instruction. held: of them the last,
@@ -292,11 +294,10 @@ class Multiprocessor:
                 nth = warp.times.get(one.index, 0)
                 warp.times[one.index] = nth + 1
             if one.bulk:
-                leaves, served, result = self.copy(warp, one, time)
+                leaves, result = self.copy(warp, one, time)
             else:
-                leaves, served, result = self.memory.take(one, time, warp.block.way, nth)
-            scheduler.queue.put(time, leaves)
-            read = served + self.operands_read
+                leaves, result = self.memory.take(one, time, warp.block.way, nth, scheduler.queue)
+            read = leaves + self.operands_read
         elif one.pipe:
             result = read = scheduler.pipes.take(one, time)
             if one.wavefronts:
@@ -340,13 +341,13 @@ class Multiprocessor:
             while len(warp.product_groups) > one.products:
                 warp.product_groups.popleft()
 
-    def copy(self, warp: TimedWarp, one: TimedInstruction, time: int) -> tuple[int, int, int]:
+    def copy(self, warp: TimedWarp, one: TimedInstruction, time: int) -> tuple[int, int]:
         """A warp copies in bulk, unless none of its lanes does; as `MemoryPipe.copy`."""
         if warp.at not in warp.handovers:
-            return time, time, time
+            return time, time
         behind = warp.handovers[warp.at].behind - 1
         late = round(LATEST * max(1 - behind / self.setup.ahead, 0)) if behind > 0 else LATEST
-        return self.memory.copy(one, time, warp.block.way, late)
+        return self.memory.copy(one, time, warp.block.way, late, warp.scheduler.queue)
 
     def hand_over(self, warp: TimedWarp, one: TimedInstruction, time: int, result: int) -> int:
         """A warp contributes to phases, or waits for one; when it has its result, which may not be known."""
@@ -372,21 +373,23 @@ class Multiprocessor:
         """The phase for which a warp waits, or will, is over: it has its result, at `earliest` or later."""
         set_to = self.setup.set_to
         if counter is None:
-            self.release([warp], over + set_to.met - set_to.barrier)
+            warp.is_at_cluster = False
+            self.prepare_again(warp)
+            if over + set_to.met >= warp.ready:
+                warp.ready, warp.why = max(warp.base, over + set_to.met), _BARRIER
             return
         warp.held.remove(counter)
         if counter in warp.held:
             return
         warp.counters[counter] = max(earliest, over + set_to.handed_over)
-        if warp.ready >= NEVER and not warp.is_at_barrier:
-            self.prepare(warp, warp.issued, warp.base, 0)
-            warp.scheduler.next = min(warp.scheduler.next, warp.ready)
+        if warp.ready >= NEVER and not warp.is_at_cluster:
+            self.prepare_again(warp)
 
     def go_on(self, warp: TimedWarp, one: TimedInstruction, time: int, until: int) -> None:
         """After a fence, a barrier or a branch that was issued. until: when its cluster's barrier is over."""
         base = time + one.stall
         if until >= NEVER:
-            warp.issued, warp.base, warp.ready, warp.is_at_barrier = time, base, NEVER, True
+            warp.issued, warp.base, warp.ready, warp.is_at_cluster = time, base, NEVER, True
             return
         if until > base:
             self.prepare(warp, time, base, 0)
@@ -399,14 +402,10 @@ class Multiprocessor:
                 warp.ready, warp.why = base + one.fences, _MEMBAR
             return
         if one.barrier >= 0:
-            warp.issued, warp.base = time, base
             if not one.arrives:
-                warp.ready, warp.is_at_barrier = NEVER, True
+                warp.counters[AT_BARRIER] = NEVER
             arrived = self.arrivals.take(time)
-            released = warp.block.barriers.arrive(one, warp, warp.block.alive)
-            self.release(released, arrived)
-            if not one.arrives:
-                return
+            self.release(warp.block.barriers.arrive(one, warp, warp.block.alive), arrived)
         following = self.instructions[warp.stream[warp.at]].index
         goes_on = not one.branches or following == one.index + 1
         self.prepare(warp, time, base, one.holds if goes_on else self.setup.set_to.branch)

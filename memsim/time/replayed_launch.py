@@ -29,6 +29,7 @@ from memsim.simt.waits import whole_clusters
 from memsim.state.launch_memory import Memory
 from memsim.time.behind_l1 import BehindL1
 from memsim.time.block_streams import KEPT, MOST_REQUESTS, StreamRecorder
+from memsim.time.control_codes import SIZE, control_codes
 from memsim.time.handovers import HandoverRecorder
 from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
 from memsim.time.l1_lookups import AccessKind
@@ -36,10 +37,8 @@ from memsim.time.launch_survey import FirstTouches, LaunchSurvey, Patience, busi
 from memsim.time.multiprocessor import TOGETHER
 from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.timed_instructions import (
-    SIZE,
     CostSetting,
     TimedInstruction,
-    control_codes,
     hands_over,
     with_cost,
 )

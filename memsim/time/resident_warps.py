@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from memsim.time.code_caches import CodeMemory, InstructionCache
+from memsim.time.control_codes import AT_BARRIER, COUNTERS
 from memsim.time.handovers import BlockHandovers, Handover, PhasesOfBlock
 from memsim.time.hardware_units import (
     NEVER,
-    CodeMemory,
-    InstructionCache,
     MathPipes,
     MemoryQueue,
     NamedBarriers,
@@ -21,7 +21,7 @@ from memsim.time.hardware_units import (
     Way,
 )
 from memsim.time.latencies import Latencies
-from memsim.time.timed_instructions import COUNTERS, TimedInstruction
+from memsim.time.timed_instructions import TimedInstruction
 
 NOTHING_AT_ALL: Mapping[int, Handover] = {}
 
@@ -85,7 +85,7 @@ class TimedWarp:
 
     __slots__ = (
         "array", "at", "base", "block", "blocked", "copies", "counters", "groups", "handovers", "held",
-        "is_at_barrier", "is_plain", "issued", "line", "number", "one", "product_groups", "products", "ready",
+        "is_at_cluster", "is_plain", "issued", "line", "number", "one", "product_groups", "products", "ready",
         "reasons", "scheduler", "stream", "times", "why",
     )  # fmt: skip
 
@@ -94,17 +94,17 @@ class TimedWarp:
 
     def __init__(self, block: ResidentBlock, number: int, scheduler: Scheduler) -> None:
         self.block, self.number, self.scheduler = block, number, scheduler
-        self.reasons = [0] * COUNTERS
+        self.reasons = [0] * (COUNTERS + 1)
         self.start(np.zeros(0, np.int32))
 
     def start(self, array: np.ndarray, handovers: Mapping[int, Handover] = NOTHING_AT_ALL) -> None:
         """Begin with another stream. times: how often it executed loads that follow or are followed. held:
         counters of waits for phases that are not over.
         """
-        self.handovers, self.is_at_barrier = handovers, False
+        self.handovers, self.is_at_cluster = handovers, False
         self.held: list[int] = []
         self.array, self.stream = array, array.data  # an item of `data` is a plain int
-        self.counters = [0] * COUNTERS
+        self.counters = [0] * (COUNTERS + 1)
         self.groups: deque[int] = deque()
         self.product_groups: deque[int] = deque()
         self.times: dict[int, int] = {}
@@ -123,7 +123,8 @@ class TimedWarp:
             self.base - time,
             self.why,
             max(self.blocked - time, 0),
-            *(max(counter - time, 0) for counter in self.counters),
+            *(max(counter - time, 0) for counter in self.counters[:COUNTERS]),
+            max(over - time, 0) if (over := self.counters[AT_BARRIER]) < NEVER else -1,
             *self.reasons,
             max(self.copies - time, 0),
             max(self.products - time, 0),
@@ -158,7 +159,7 @@ class Scheduler:
     def __init__(self, set_to: Latencies, off: Collection[str], code: CodeMemory) -> None:
         self.banks = RegisterBanks("register banks" in off)
         size = NEVER if "memory queue" in off else set_to.queue
-        self.queue = MemoryQueue(size, set_to.queue_interval)
+        self.queue = MemoryQueue(size)
         self.pipes = MathPipes()
         self.code = (
             None if "instruction cache" in off else InstructionCache(code, set_to.code_line, set_to.code_jump)

@@ -10,26 +10,33 @@ from typing import NamedTuple
 from memsim.arch.units import LINE, WARP
 from memsim.counts import SiteCounts
 from memsim.isa.definitions import meaning_of
-from memsim.isa.op import UNIFORM, Constant, Flow, Immediate, Predicate, Register, Trait
+from memsim.isa.op import UNIFORM, Address, Constant, Flow, Immediate, Predicate, Register, Trait
 from memsim.isa.program import Op
 from memsim.isa.warpgroup import wait_for_products
 from memsim.least_work import SECTORS_OF_A_WAVEFRONT
 from memsim.model.pipes import CYCLES, pipe_of, tensor_cycles
+from memsim.time.control_codes import AT_BARRIER, ControlCode
 from memsim.time.l1_cache import CostOfRequest
 from memsim.time.l1_lookups import TAGS_A_CYCLE
 from memsim.time.latencies import Latencies
 
 #: Parts of a cycle in which the memory pipe's stages count: an access's cost is a mean, and no integer.
 PARTS = 8
-#: Opcodes whose result comes from the memory pipe or beside it, without an address.
-_SPECIAL = frozenset("S2R S2UR R2UR VOTEU B2R REDUX CS2R MATCH".split())
-_CONSTANT = frozenset("LDC ULDC".split())
+#: Opcodes whose result comes beside the memory pipe, and what their latency is.
+_BESIDE = {
+    **dict.fromkeys("S2R B2R".split(), "special"),
+    **dict.fromkeys("LDC ULDC".split(), "constant"),
+    **dict.fromkeys("R2UR VOTEU CS2R MATCH".split(), "match"),
+    "S2UR": "special_uniform",
+    "REDUX": "redux",
+}
 _FETCHES = frozenset("TEX TLD TLD4 TXD".split())
 #: They read addresses as arithmetic reads its operands, and leave the reuse cache as it is. Stores mostly
 #: find cycles in which a bank is not read. Measured: both among FFMAs (docs/validation/register_reads.json).
 _LOADS = frozenset("LDS LDSM LDG LD LDL LDGSTS".split())
 #: Slots of the registers of each bank.
 _EVEN, _ODD = (sum(1 << slot for slot in range(odd, UNIFORM, 2)) for odd in (0, 1))
+_VECTOR = _EVEN | _ODD
 _HALVES = ("HADD2", "HFMA2", "HMUL2")
 #: What is not modelled, by opcode, in words.
 _NOT_MODELLED = {
@@ -47,6 +54,9 @@ FETCH = 8
 #: Sectors that L2 serves together to a copy in bulk. Measured: boxes of 16, 32 and 64 bytes a row take the
 #: same time if all multiprocessors read them (H200, lab/time/bulk.cu).
 BULK_SECTORS = 2
+#: Pipes whose instructions a warp issues although others have not arrived at its barrier. Measured: 29 kinds
+#: of instructions behind one (lab/time/barriers.py).
+_PASS_BARRIERS = frozenset(("alu", "fma", "fp64", "tensor"))
 #: In place of a barrier's number that a register has: that of each group of as many warps as it is for.
 BARRIER_OF_GROUP = 16
 #: Of a load of a line that nobody was ahead of; who was is told in so many steps.
@@ -60,7 +70,8 @@ class TimedInstruction:
     index: its number in the program. pipe: "fma", "fma heavy", "alu", ..., "memory", "special", or "" for
     none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: those that the
     reuse cache has instead. wavefronts: of the data stage; copied: of those in which a copy to shared memory
-    writes what has arrived, also in parts. widens: what it returns to registers beyond 128 bytes, as
+    writes what has arrived, also in parts. sends: cycles in which its registers are sent to the memory pipe,
+    64 bytes in each; returned: registers that a load gets. widens: what it moves beyond 128 bytes, as
     wavefronts. tags: of L1's tag stage. sectors: that load or store at L2. turns: of an atomic that L2 takes
     one after the other, with those of all multiprocessors. late: % of the time from L2 to DRAM that a load
     waits for them if L2 is cold. lines: until L2 was asked for all lines of those. moves: as of
@@ -91,6 +102,8 @@ class TimedInstruction:
     kept_odd: int = 0
     wavefronts: int = 0
     copied: int = 0
+    sends: int = 1
+    returned: int = 0
     widens: int = 0
     tags: int = 0
     sectors: int = 0
@@ -149,6 +162,7 @@ def timed_instructions(
     for op, code in zip(ops, codes):
         one = TimedInstruction(op.index, max(code.stall, 1), code.result, code.operands, code.waits)
         _set_registers(one, op, code, kept)
+        one.sends = max(2 * _registers_sent(op), 1)
         _set_pipe(one, op, set_to)
         _set_control(one, op, set_to)
         for row in costs.get(op.address, ()):
@@ -160,7 +174,25 @@ def timed_instructions(
         lacking.append(_NOT_MODELLED.get(op.form.opcode, ""))
         lacking += ["compare-and-swaps that are tried again"] * (not _SWAPS.isdisjoint(op.form.modifiers))
         made.append(one)
+    wait_behind_barriers(made, [passes_barriers(op) for op in ops])
     return made, tuple(dict.fromkeys(filter(None, lacking)))
+
+
+def passes_barriers(op: Op) -> bool:
+    """Is it arithmetic, which a warp issues before its block's barrier is over?"""
+    return not op.is_product and pipe_of(op.form.opcode, list(op.form.modifiers)) in _PASS_BARRIERS
+
+
+def wait_behind_barriers(made: Sequence[TimedInstruction], passes: Sequence[bool]) -> None:
+    """Let the first instruction behind each barrier of the block that does not pass it wait for its end.
+
+    No branch passes it, so that no other one can be the first.
+    """
+    is_behind = False
+    for one, goes_on in zip(made, passes):
+        if is_behind and not goes_on:
+            one.waits, is_behind = (*one.waits, AT_BARRIER), False
+        is_behind = is_behind or (one.barrier >= 0 and not one.arrives)
 
 
 def hands_over(op: Op) -> bool:
@@ -202,6 +234,15 @@ def with_cost(
         follows=cost.follows if cost.follows[0] >= 0 and setting.finds_all else None,
         followed=is_followed,
     )
+
+
+def _registers_sent(op: Op) -> int:
+    """Registers that the memory pipe is sent; the two of an address of 64 bits as one. Measured: stores of 4
+    and 16 bytes a lane and compare-and-swaps, of shared memory by one warp, take 4, 10 and 6 cycles each, and
+    stores of 4 bytes to global memory 4 (traces/*/time.json); of 16 bytes they take 12, and not 10.
+    """
+    pairs = sum(isinstance(operand, Address) and operand.pair for operand in op.form.operands)
+    return (meaning_of(op.form).reads & _VECTOR).bit_count() - pairs
 
 
 def _set_registers(
@@ -251,10 +292,8 @@ def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
     elif opcode in _AT_MBARRIERS:
         one.pipe, one.latency, one.why = "memory", set_to.phase_check, "long_scoreboard"
         one.wavefronts = PARTS * set_to.mbarrier
-    elif opcode in _SPECIAL:
-        one.pipe, one.latency = "special", set_to.special
-    elif opcode in _CONSTANT:
-        one.pipe, one.latency = "special", set_to.constant
+    elif opcode in _BESIDE:
+        one.pipe, one.latency = "special", getattr(set_to, _BESIDE[opcode])
     elif opcode == "SHFL":
         one.pipe, one.wavefronts, one.latency = "memory", PARTS, set_to.shuffle
     elif pipe == "fma" and opcode in ("IMAD", "IDP"):
@@ -304,15 +343,17 @@ def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
 def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencies) -> None:
     """Set what an access costs: the mean of those that the block makes."""
     times = max(row.instructions, 1)
+    if row.space == "constant":
+        return
     if one.is_product:  # it reads tiles by the way
         one.wavefronts += _parts(row.wavefronts, times)
         return
     if row.space == "texture":  # as a load of global memory
         one.wavefronts = 0
-    wide = set_to.wide * max(row.width - 4, 0) // 12
     one.pipe, one.busy = "memory", 1
-    if row.op in ("load", "ldmatrix"):
+    if not one.is_copy:
         one.widens = PARTS * max(row.width * WARP // LINE - 1, 0)
+        one.returned = (meaning_of(op.form).writes & _VECTOR).bit_count()
     if row.space == "shared":
         if one.is_copy:
             one.copied += _parts(row.wavefronts, times)
@@ -322,9 +363,7 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
             is_atomic = "atomic" in row.op or "reduction" in row.op
             swaps = is_atomic and "CAS" in op.form.modifiers
             atomic = set_to.swap_shared if swaps else set_to.atomic_shared
-            one.latency = atomic if is_atomic else set_to.shared + wide
-    elif row.space == "constant":
-        one.pipe, one.latency = "special", set_to.constant
+            one.latency = atomic if is_atomic else set_to.shared
     else:
         data = max(row.requests or 0, (row.ideal_sectors or 0) / SECTORS_OF_A_WAVEFRONT)
         if one.is_copy:  # it only asks; a copy past L1 is then written by lines
@@ -335,7 +374,7 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
             one.wavefronts += _parts(data, times)
         one.is_global = True
         one.why = "long_scoreboard"
-        one.latency = set_to.fetch if one.fetches else set_to.l1_hit + wide
+        one.latency = set_to.fetch if one.fetches else set_to.l1_hit
         one.tags = _parts((row.lines or 0) / TAGS_A_CYCLE, times)
         one.writes = row.op in ("store", "reduction")
         if row.space != "local" or one.writes:  # what is loaded from local memory is in L1
@@ -357,48 +396,3 @@ def _set_bulk(one: TimedInstruction, row: SiteCounts, receivers: int, set_to: La
 def _parts(count: float | None, times: int) -> int:
     """What one of `times` instructions takes, in parts of a cycle, rounded up."""
     return ceil((count or 0) * PARTS / times)
-
-
-# --- the schedule of the compiler -------------------------------------------------------------
-#
-# The fields are bits 105 to 125 of the 16 bytes of an instruction since Volta; nvdisasm does not print them.
-# Source: arXiv 2503.20481; Jia et al., arXiv 1804.06826, "Control information".
-
-#: Bytes of an instruction, and where its control bits begin in the upper eight.
-SIZE, SHIFT = 16, 41
-#: Counters that hold back instructions of a warp; a field of 7 names none.
-COUNTERS, NO_COUNTER = 6, 7
-
-
-class ControlCode(NamedTuple):
-    """stall: cycles until the warp may issue its next instruction. yields: another warp is preferred next.
-    result, operands: the counter that is released when the result has arrived, or the operands have been
-    read; None if there is none. waits: counters that have to be zero. reuse: source slots whose register is
-    kept for the warp's next instruction, as bits.
-    """
-
-    stall: int
-    yields: bool
-    result: int | None
-    operands: int | None
-    waits: tuple[int, ...]
-    reuse: int
-
-
-def control_code(instruction: bytes) -> ControlCode:
-    """The control code of the 16 bytes of an instruction."""
-    bits = int.from_bytes(instruction[8:SIZE], "little") >> SHIFT
-    result, operands, waits = bits >> 5 & 7, bits >> 8 & 7, bits >> 11 & 63
-    return ControlCode(
-        stall=bits & 15,
-        yields=not bits >> 4 & 1,
-        result=None if result == NO_COUNTER else result,
-        operands=None if operands == NO_COUNTER else operands,
-        waits=tuple(number for number in range(COUNTERS) if waits >> number & 1),
-        reuse=bits >> 17 & 15,
-    )
-
-
-def control_codes(code: bytes) -> list[ControlCode]:
-    """Those of all instructions of a kernel's code."""
-    return [control_code(code[at : at + SIZE]) for at in range(0, len(code), SIZE)]

@@ -12,14 +12,13 @@ from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import REASONS, Multiprocessor, Setup
 from memsim.time.repeated_states import run_to_end
 from memsim.time.resident_warps import LaunchedBlocks
-from memsim.time.timed_instructions import TimedInstruction
+from memsim.time.timed_instructions import TimedInstruction, wait_behind_barriers
 
 #: Constants that are easy to reckon with; code is there from the start.
 PLAIN = Latencies(
     queue=2,
     shared_queue=1,
-    queue_interval=1,
-    to_memory=4,
+    to_memory=3,
     operands_read=6,
     barrier=10,
     arrival=0,
@@ -35,8 +34,10 @@ PLAINLY = frozenset({"instruction cache"})
 
 
 def program(*lines: dict[str, object]) -> list[TimedInstruction]:
-    """Instructions by what is not as by default."""
-    return [TimedInstruction(index, **line) for index, line in enumerate(lines)]  # type: ignore[arg-type]
+    """Instructions by what is not as by default. Those of pipes but memory's pass barriers."""
+    made = [TimedInstruction(index, **line) for index, line in enumerate(lines)]  # type: ignore[arg-type]
+    wait_behind_barriers(made, [one.pipe not in ("", "memory") for one in made])
+    return made
 
 
 def processor(

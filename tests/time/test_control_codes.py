@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memsim.kernels import catalog
-from memsim.time.timed_instructions import ControlCode, control_code, control_codes
+from memsim.time.control_codes import ControlCode, control_code, control_codes
 
 
 def encoded(stall: int, steady: int, result: int, operands: int, waits: int, reuse: int) -> bytes:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from memsim.data import data_folder
-from memsim.time.hardware_units import CodeMemory, ConstantCache, Way
+from memsim.time.code_caches import CodeMemory, ConstantCache
+from memsim.time.hardware_units import Way
 from memsim.time.multiprocessor import ABLATIONS
 from memsim.time.timed_instructions import BARRIER_OF_GROUP
 from tests.time.conftest import PLAIN, PLAINLY, cycles_for, processor, program, ran
@@ -70,12 +71,6 @@ def test_a_wavefront_takes_a_cycle_of_the_one_memory_pipe() -> None:
     made = ran(program(load, {"waits": (0,)}), [[0, 1]] * 4)
     assert made.cycles == 4 + 4 * 32 + 1
     assert [stage.served for stage in made.memory.stages] == [4 * 32 * 8, 0, 0, 0, 0, 0]
-
-
-def test_a_load_that_others_wait_before_takes_longer() -> None:
-    load = {"pipe": "memory", "wavefronts": 8 * 4, "widens": 8 * 4, "latency": 0, "result": 0}
-    made = ran(program(load, {"waits": (0,)}), [[0, 1]] * 4, set_to=replace(PLAIN, crowded=50))
-    assert made.cycles == 4 + 4 + 3 * 6 + 1
 
 
 def test_a_full_queue_holds_back_and_one_without_end_does_not() -> None:
@@ -220,16 +215,16 @@ def test_warps_wait_at_a_barrier_for_the_slowest() -> None:
 def test_a_barrier_with_a_count_waits_for_so_many_and_an_arrival_does_not_wait() -> None:
     producer = {"barrier": 1, "arrives": True, "expected": 2}
     consumer = {"barrier": 1, "expected": 2}
-    code = program(producer, consumer, {"stall": 15}, EXIT)
-    made = ran(code, [[2, 0, 3], [1, 3], [2, 2, 2, 2, 3]])
+    code = program(producer, {"stall": 15}, consumer, EXIT)
+    made = ran(code, [[1, 0, 3], [2, 3], [1, 1, 1, 1, 3]])
     assert made.waits[3][0] == 3
     assert made.cycles == 60 + 1
     assert cycles_for(made, "barrier") == 15 + 10 - 1
 
 
 def test_a_barrier_whose_number_a_register_has_is_one_for_each_group_of_warps() -> None:
-    code = program({"barrier": BARRIER_OF_GROUP, "expected": 2}, {"stall": 15}, EXIT)
-    made = ran(code, [[0, 2], [0, 2], [1, 1, 0, 2], [1, 1, 1, 0, 2]])
+    code = program({"stall": 15}, {"barrier": BARRIER_OF_GROUP, "expected": 2}, EXIT)
+    made = ran(code, [[1, 2], [1, 2], [0, 0, 1, 2], [0, 0, 0, 1, 2]])
     assert cycles_for(made, "barrier") == 10 - 1 + 10 - 1 + (15 + 10 - 1) + 10 - 1
 
 
@@ -310,15 +305,15 @@ def test_the_last_warp_goes_on_first_unless_that_is_switched_off() -> None:
 
 def test_code_that_was_fetched_ahead_is_there() -> None:
     """And what a scheduler's cache holds of a loop is not fetched again."""
-    code = program(*[EXIT] * 256)
-    fits, exceeds = list(range(120)), list(range(256))
+    code = program(*[EXIT] * 512)
+    fits, exceeds = list(range(320)), list(range(512))
     jump, line = PLAIN.code_jump, PLAIN.code_line
     assert line < 8 == ran(code, [exceeds], off=frozenset()).schedulers[0].code.LINE  # type: ignore[union-attr]
-    assert ran(code, [fits], off=frozenset()).cycles == jump + 120
-    assert ran(code, [fits * 3], off=frozenset()).cycles == jump + 3 * 120
+    assert ran(code, [fits], off=frozenset()).cycles == jump + 320
+    assert ran(code, [fits * 3], off=frozenset()).cycles == jump + 3 * 320
     again = ran(code, [exceeds * 3], off=frozenset())
-    assert again.cycles == 3 * (jump + 256)
-    assert cycles_for(again, "no_instruction") == again.cycles - 3 * 256
+    assert again.cycles == 3 * (jump + 512)
+    assert cycles_for(again, "no_instruction") == again.cycles - 3 * 512
 
 
 def test_code_that_a_jump_leads_to_comes_late_the_first_time() -> None:
@@ -378,8 +373,9 @@ def test_what_warps_waited_for_adds_up_to_their_time() -> None:
         {"pipe": "memory", "wavefronts": 40, "latency": 20, "result": 0, "operands": 1},
         {"waits": (0, 1)},
         {"barrier": 0},
+        {"stall": 1},
     ]
-    body = [*rng.integers(0, 5, 200).tolist(), 5, *rng.integers(0, 5, 50).tolist()]
+    body = [*rng.integers(0, 5, 200).tolist(), 5, 1, 6, *rng.integers(0, 5, 50).tolist()]
     made = processor(program(*kinds), [body] * 6, blocks=5, resident=2, off=frozenset())
     started, lived = {number: number // 6 * 9 for number in range(12)}, 0  # the second block 6 * 6 / 4 later
     while made.running:
