@@ -89,7 +89,7 @@ def exec_(
 
 
 def _write(launches: Launches, output: Path | None, program: str, *, as_json: bool) -> None:
-    document = json_text(launch_table.to_dict(launches))
+    document = json_text(launch_table.to_dict(launches)) if as_json or output is not None else ""
     if as_json:
         echo_document(document)
     else:

@@ -54,8 +54,8 @@ FETCH = 8
 #: Sectors that L2 serves together to a copy in bulk. Measured: boxes of 16, 32 and 64 bytes a row take the
 #: same time if all multiprocessors read them (H200, lab/time/bulk.cu).
 BULK_SECTORS = 2
-#: Pipes whose instructions a warp issues although others have not arrived at its barrier. Measured: 29 kinds
-#: of instructions behind one (lab/time/barriers.py).
+#: Pipes whose instructions a warp issues although others have not arrived at its barrier. Measured: 29
+#: instructions behind one (lab/time/barriers.py).
 _PASS_BARRIERS = frozenset(("alu", "fma", "fp64", "tensor"))
 #: In place of a barrier's number that a register has: that of each group of as many warps as it is for.
 BARRIER_OF_GROUP = 16

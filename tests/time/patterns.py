@@ -59,8 +59,8 @@ def estimated(pattern: str, warps: int, set_to: Latencies | None = None) -> floa
             op.address: [_cost(one.name)] for op, one in zip(ops, ones) if one.name.strip("_") in _ACCESSES
         }
         made, _ = timed_instructions(ops, [one.control for one in ones], costs, set_to or Latencies())
-        made = ran(made, [list(range(len(made)))] * warps, set_to=set_to or Latencies(), off=PLAINLY)
-        taken.append(made.cycles)
+        after = ran(made, [list(range(len(made)))] * warps, set_to=set_to or Latencies(), off=PLAINLY)
+        taken.append(after.cycles)
     return (taken[1] - taken[0]) / 8
 
 
