@@ -52,7 +52,7 @@ ABLATIONS = {
     "L1 cache": "every load of global memory misses",
     "barrier unit": "warps arrive at barriers at once",
     "atomics' turns": "L2 executes the atomics of all multiprocessors at once",
-    "greedy": "the youngest warp that is ready issues, not the last one first",
+    "greedy": "the warp whose turn it is issues, not the last one first",
 }
 
 
@@ -164,13 +164,14 @@ class Multiprocessor:
         block.way = ways[min(number // len(self.resident), len(ways) - 1)]
         handovers = self.launched.handovers_of(number)
         block.phases = PhasesOfBlock(handovers.expected)
-        for warp, stream, own in zip(block.warps, self.launched.streams(number), handovers.of_warps):
+        streams = self.launched.streams(number)
+        for warp, stream, own in reversed([*zip(block.warps, streams, handovers.of_warps)]):
             warp.start(stream, own)
             if not len(stream):
                 block.alive -= 1
                 continue
             scheduler = warp.scheduler
-            scheduler.warps.insert(0, warp)
+            scheduler.warps.append(warp)
             self.prepare(warp, time - 1, time, 0)
             scheduler.next = min(scheduler.next, warp.ready)
 
@@ -285,7 +286,7 @@ class Multiprocessor:
             time = self.now = scheduler.banks.read(one, time)
         self.account(warp, time, time - chosen)
         self.issued += 1
-        scheduler.last = warp
+        scheduler.issues(warp)
         scheduler.next = time + 1
         result = read = time + 1
         if one.pipe == "memory":

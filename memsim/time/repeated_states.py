@@ -54,18 +54,13 @@ def run_to_end(processor: Multiprocessor, skips: bool, most: int, steady: Steady
 
 
 def is_landmark(processor: Multiprocessor, warp: TimedWarp) -> bool:
-    """Is it worth a look whether this state was there before? It is when the youngest warp of the first
-    scheduler has executed its first instruction, or goes back in its code.
+    """Is it worth a look whether this state was there before? It is when one warp of the first scheduler, the
+    same one while it runs, has executed its first instruction, or goes back in its code.
     """
-    youngest = processor.schedulers[0].warps
-    if not youngest or warp is not youngest[0]:
+    code, stream, at = processor.instructions, warp.stream, warp.at
+    if at >= len(stream) or (at > 1 and code[stream[at]].index >= code[stream[at - 1]].index):
         return False
-    if warp.at <= 1:
-        return warp.at == 1
-    if warp.at >= len(warp.stream):
-        return False
-    code, stream = processor.instructions, warp.stream
-    return code[stream[warp.at]].index < code[stream[warp.at - 1]].index
+    return at > 0 and warp.number == min(one.number for one in processor.schedulers[0].warps)
 
 
 def skip_repeats(processor: Multiprocessor, warps: list[TimedWarp], seen: dict[object, Mark]) -> None:
