@@ -118,7 +118,7 @@ def test_few_multiprocessors_may_take_the_last_blocks(size: str, spare: bool) ->
 
 
 def test_what_chance_decides_is_told_in_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    launch = PreparedTime(catalogue_job("transpose_naive", {"size": "352,960"}))
+    launch = PreparedTime(catalogue_job("kernel_v4", {"size": "2048,2304,8"}))
     found = launch.predict(both_ways=True)
     assert replace(found, cycles_otherwise=None) == launch.predict()
     assert found.blocks == launch.blocks + 1
