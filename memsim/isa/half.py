@@ -122,7 +122,7 @@ def min_max(form: BoundForm, *sources: Any) -> Compute:
 
 
 @executes("HSETP2", "PP <- HHP", COMPARED)
-@executes("HSETP2.BF16_V2", "PP <- JJP", COMPARED)
+@executes("HSETP2.BF16_V2", "PP <- JJP", COMPARED.removesuffix(" FTZ"))
 def comparison(
     form: BoundForm, a: HalvesReader, b: HalvesReader, other: PredicateReader
 ) -> Callable[[Registers], tuple[Mask, Mask]]:
@@ -130,17 +130,18 @@ def comparison(
     how, *rest = (one for one in form.modifiers if one not in ("BF16_V2", "FTZ", "BF"))
     require(len(rest) == 1 and rest[0] in COMBINE)
     combine, order = COMBINE[rest[0]], comparison_by_name(how)
+    x, y = numbers(form, (a, b), np.float32)
 
     def compute(r: Registers) -> tuple[Mask, Mask]:
         added = other(r)
-        low, high = (from_bools(order(x, y)) for x, y in zip(a(r), b(r)))
+        low, high = (from_bools(order(*values)) for values in zip(x(r), y(r)))
         return combine(low, added), combine(high, added)
 
     return compute
 
 
 @executes("HSET2", "W <- HHP", f"{COMPARED} BF")
-@executes("HSET2.BF16_V2", "W <- JJP", f"{COMPARED} BF")
+@executes("HSET2.BF16_V2", "W <- JJP", f"{COMPARED.removesuffix(' FTZ')} BF")
 def set_by_comparison(form: BoundForm, a: HalvesReader, b: HalvesReader, other: PredicateReader) -> Compute:
     """All ones or, with `.BF`, 1.0 in each half."""
     compare = comparison(form, a, b, other)

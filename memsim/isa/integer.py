@@ -13,7 +13,7 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, Results, computes, executes
 from memsim.isa.number_formats import fields, pack_fields, readings, split_words
-from memsim.isa.op import Immediate, Operand, Register, Trait, require
+from memsim.isa.op import Constant, Immediate, Operand, Register, Trait, require
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
@@ -93,8 +93,8 @@ def sum_with_carries(form: BoundForm, *sources: Any) -> Compute:
 
 def carry_word(binder: Binder, operand: Operand | None, extended: bool) -> IntReader:
     """A source of a sum with carry out: -R is ~R + 1, each as unsigned."""
-    if isinstance(operand, Register) and operand.negated and not extended:
-        read = binder.word(Register(operand.slot, part=operand.part))
+    if isinstance(operand, (Register, Constant)) and operand.negated and not extended:
+        read = binder.word(replace(operand, negated=False))
         return lambda r: plus(times(as_unsigned(read(r), 32), -1), WORD)  # (2**32 - 1 - R) + 1
     assert operand is not None
     return binder.unsigned_word(operand)
@@ -185,7 +185,7 @@ def shifted_sum_with_carry(
 ) -> Compute:
     a, b, _ = form.sources[:3]
     factor, negated = 1 << (shift & 31), isinstance(a, Register) and a.negated
-    plain = form.binder.word(Register(a.slot, part=a.part)) if isinstance(a, Register) and negated else x
+    plain = form.binder.word(replace(a, negated=False)) if negated else x
     added = carry_word(form.binder, b, False)
 
     def compute(r: Registers) -> Results:

@@ -91,6 +91,18 @@ def test_flushing() -> None:
     check("HMUL2.FTZ R0, R1, R2", both(product), **inputs(F16, 2))
 
 
+@pytest.mark.parametrize("mode", ["", ".FTZ"])
+def test_comparisons_flush(mode: str) -> None:
+    def differ(a: int, b: int) -> bool:
+        x, y = (decode(flush(bits, F16) if mode else bits, F16)[1] for bits in (a, b))
+        return x != y
+
+    told = lambda a, b: (differ(a & 0xFFFF, b & 0xFFFF), differ(a >> 16, b >> 16))  # noqa: E731
+    check(f"HSETP2.NEU{mode}.AND P0, P1, R1, R2, PT", told, **inputs(F16, 2))
+    ones = both(lambda a, b: 0xFFFF * differ(a, b))
+    check(f"HSET2.NEU{mode}.AND R0, R1, R2, PT", ones, **inputs(F16, 2))
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_order(name: str) -> None:
     form = FORMS[name]

@@ -38,6 +38,10 @@ def test_carries() -> None:
         return unsigned(a - b), a >= b  # the carry says that nothing was borrowed
 
     check("IADD3 R0, P0, R1, -R2, RZ", difference, R1=A, R2=B)
+    for parameter in (0, 1, 0x80000000):
+        banks = {0: parameter.to_bytes(4, "little")}
+        found = compute("IADD3 R0, P0, R1, -c[0x0][0x0], RZ", {"R1": 5}, banks=banks)
+        assert (unsigned(found[0]), found[1]) == difference(5, parameter)
 
     def extended(a: int, b: int, p: bool) -> tuple[int, bool]:
         total = a + unsigned(~b) + p
