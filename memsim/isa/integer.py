@@ -172,17 +172,19 @@ def carry_of_64(a: Int, b: Int, c: Int) -> bool | Part:
 
 
 @executes("LEA ULEA", "W <- WWI P?", "SX32")
-@executes("LEA.X ULEA.X", "W <- WWI", "SX32")
-def shifted_sum(form: BoundForm, x: IntReader, y: IntReader, shift: int, _: object = None) -> Compute:
+@executes("LEA.X ULEA.X", "W <- WWI P")
+def shifted_sum(
+    form: BoundForm, x: IntReader, y: IntReader, shift: int, carry: PredicateReader | None
+) -> Compute:
+    """Only `.X` reads the predicate, the carry of a sum of lower words of which the first is 0."""
     factor = 1 << (shift & 31)
-    return lambda r: fit(plus(times(x(r), factor), y(r)), 32)
+    if carry is None or "X" not in form.given:
+        return lambda r: fit(plus(times(x(r), factor), y(r)), 32)
+    return lambda r: fit(plus(plus(times(x(r), factor), y(r)), as_int(carry(r))), 32)
 
 
 @executes("LEA ULEA", "W P <- WWI P?", "SX32")
-@executes("LEA.X ULEA.X", "W P <- WWI", "SX32")
-def shifted_sum_with_carry(
-    form: BoundForm, x: IntReader, y: IntReader, shift: int, _: object = None
-) -> Compute:
+def shifted_sum_with_carry(form: BoundForm, x: IntReader, y: IntReader, shift: int, _: object) -> Compute:
     a, b, _ = form.sources[:3]
     factor, negated = 1 << (shift & 31), isinstance(a, Register) and a.negated
     plain = form.binder.word(replace(a, negated=False)) if negated else x

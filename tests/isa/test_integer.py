@@ -96,6 +96,9 @@ def test_scaled_sums(shift: int) -> None:
     check(f"LEA R0, P0, R1, R2, {shift:#x}", lea, R1=A, R2=B)
     check(f"LEA R0, R1, R2, {shift:#x}", lambda a, b: lea(a, b)[0], R1=A, R2=B)
 
+    text = f"LEA.X R0, R1, ~R2, {shift:#x}, P0"
+    check(text, lambda a, b, p: unsigned((a << shift) + ~b + p), R1=A, R2=B, P0=P)
+
     def less(a: int, b: int) -> tuple[int, bool]:
         return unsigned(b - (a << shift)), b >= unsigned(a << shift)  # nothing was borrowed
 
