@@ -178,6 +178,13 @@ def pack_halves(form: BoundForm, *reads: FloatReader) -> Compute:
     return compute
 
 
+@executes("F2FP.F16.F32.MERGE_C F2FP.BF16.F32.MERGE_C F2FP.MERGE_C F2FP.BF16.MERGE_C", "W <- FR", "RZ RELU")
+def merge_half(form: BoundForm, low: FloatReader, merged: Register) -> Compute:
+    """A number in the lower half of a register that is 0 otherwise."""
+    require(merged.slot is None)
+    return pack_halves(form, form.binder.single(merged), low)
+
+
 def _byte_type(form: BoundForm) -> str:
     return "E4M3" if "E4M3" in form.given else "E5M2"
 

@@ -1,8 +1,8 @@
 """Forms of instructions: opcode, modifiers and operands; what they may do beyond writing registers; and what
 refuses a form that is not executed.
 
-Registers are numbered slots: R0-R254 at 0, UR0-UR62 at 256, P0-P6 at 320, UP0-UP6 at 328, the
-convergence barriers B0-B15 at 336, and the halves of Rpc at 352. RZ, URZ, PT and UPT are constants and have
+Registers are numbered slots: R0-R254 at 0, UR0-UR79 at 256, P0-P6 at 336, UP0-UP6 at 344, the
+convergence barriers B0-B15 at 352, and the halves of Rpc at 368. RZ, URZ, PT and UPT are constants and have
 no slot.
 """
 
@@ -13,8 +13,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import TypeVar
 
-VECTOR, UNIFORM, PREDICATE, UNIFORM_PREDICATE, BARRIER, RETURN_PC = 0, 256, 320, 328, 336, 352
-SLOTS = 354
+VECTOR, UNIFORM, PREDICATE, UNIFORM_PREDICATE, BARRIER, RETURN_PC = 0, 256, 336, 344, 352, 368
+SLOTS = 370
 
 
 class Effect(Enum):

@@ -51,7 +51,7 @@ _RELOCATED = re.compile(r"^32@(lo|hi)\((.+)\)$")
 _IN_FUNCTION = re.compile(r"^\([^\s()]+ \+ (\.\w+)@srel\)$")
 #: Where each kind of register begins, and how many there are; one more is RZ, URZ, PT or UPT.
 _REGISTERS = {
-    **{"R": (VECTOR, 255), "UR": (UNIFORM, 63), "B": (BARRIER, 16)},
+    **{"R": (VECTOR, 255), "UR": (UNIFORM, 80), "B": (BARRIER, 16)},
     **{"P": (PREDICATE, 7), "UP": (UNIFORM_PREDICATE, 7)},
 }
 _HINTS = (".reuse",)

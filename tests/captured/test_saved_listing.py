@@ -112,7 +112,7 @@ def test_a_listing_without_instructions_is_refused(launch: Path, hide: Hide) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "last"), [("R999", "R254"), ("UR63", "UR62"), ("UP7", "UP6"), ("B16", "B15")]
+    ("name", "last"), [("R999", "R254"), ("UR80", "UR79"), ("UP7", "UP6"), ("B16", "B15")]
 )
 def test_a_listing_names_only_registers_that_there_are(
     launch: Path, hide: Hide, name: str, last: str

@@ -193,6 +193,7 @@ def test_packing(name: str, mode: str) -> None:
     check(f"F2FP{name}.PACK_AB{mode} R0, R1, R2", lambda x, y: half(x) << 16 | half(y), R1=a, R2=b)
     relu = lambda x, y: half(x, True) << 16 | half(y, True)  # noqa: E731
     check(f"F2FP.RELU{name}.PACK_AB{mode} R0, R1, R2", relu, R1=a, R2=b)
+    check(f"F2FP.RELU{name}.MERGE_C{mode} R0, R1, RZ", lambda x: half(x, True), R1=a)
 
 
 def test_tf32() -> None:

@@ -692,13 +692,13 @@ def test_a_generic_atomic_tells_whether_it_was_done() -> None:
     machine = Machine()
     low, high = pointers([16 * lane for lane in range(LANES)])
     machine.run("ATOM.E.ADD.F16x2.RN.STRONG.GPU P0, R4, desc[UR4][R2.64], R8", R2=low, R3=high, R8=0)
-    assert machine.slots[320] is True
+    assert machine.slots[PREDICATE] is True
     machine = Machine()
     machine.resolve = lambda address, active: [
         ("shared", from_array(to_array(address) - GLOBAL_BASE + SHARED_BASE), active)
     ]  # type: ignore[method-assign]
     machine.run("ATOM.E.ADD.F16x2.RN.STRONG.GPU P0, R4, desc[UR4][R2.64], R8", R2=low, R3=high, R8=0x3C003C00)
-    assert machine.slots[320] is False
+    assert machine.slots[PREDICATE] is False
     assert machine.bytes_of("shared") == machine.content["shared"]
 
 
