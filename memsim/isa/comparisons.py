@@ -201,21 +201,24 @@ def min_max_of_pairs(
 
 
 @executes("VIADDMNMX VIMNMX3", "W <- WWWP", "U32 S32 RELU S16x2 U16x2")
-@executes(" ".join(_NAMES), "W P?P? <- WWP", "U32 S32 RELU S16x2 U16x2")
+@executes(" ".join(_NAMES), "W P?P? <- WWP", "U32 S32 RELU S16x2 U16x2 U8x4")
 def min_max(form: BoundForm, *sources: Any) -> Compute:
-    """Of two or three words, of a sum and a word, or of the halves of these. Predicates tell for each half,
-    lower first, whether the first operand was picked.
+    """Of two or three words, of a sum and a word, or of the halves or bytes of these. Predicates tell for
+    each half, lower first, whether the first operand was picked.
     """
     *reads, smaller = sources
     given, adds = form.given, form.opcode == "VIADDMNMX"
     tells = any(one is not None for one in form.results[1:])
-    signed, bits = not given & {"U32", "U16x2"}, 16 if given & {"S16x2", "U16x2"} else 32
+    signed = not given & {"U32", "U16x2", "U8x4"}
+    bits = 8 if "U8x4" in given else 16 if given & {"S16x2", "U16x2"} else 32
     require(bits == 16 or all(getattr(one, "slot", None) is None for one in form.results[1:]))
 
     def compute(r: Registers) -> Results:
         least = smaller(r)
         words = [fit(read(r), 32) for read in reads]
-        pieces = [words] if bits == 32 else zip(*(map(from_array, fields(word, True, 16)) for word in words))
+        pieces = (
+            [words] if bits == 32 else zip(*(map(from_array, fields(word, True, bits)) for word in words))
+        )
         found, first = [], []
         for x, y, *z in pieces:
             numbers = [fit(plus(x, y), bits), *z] if adds else [x, y, *z]
@@ -223,7 +226,7 @@ def min_max(form: BoundForm, *sources: Any) -> Compute:
             if tells:
                 first.append(compare(picked, x, "EQ"))
             found.append(pick_lesser(picked, 0, False, True) if "RELU" in given else picked)
-        value = found[0] if bits == 32 else pack_fields([to_array(one) for one in found], 16)
+        value = found[0] if bits == 32 else pack_fields([to_array(one) for one in found], bits)
         return (value, *first, True)[: len(form.results)] if len(form.results) > 1 else value
 
     return compute

@@ -109,7 +109,9 @@ def sum_of_two(form: BoundForm, a: IntReader, b: IntReader) -> Compute:
 def sum_of_pieces(form: BoundForm, *operands: Operand) -> Compute:
     """Sums of two halves or of four bytes; a negated operand is subtracted in each of them."""
     size = 16 if "16x2" in form.given else 8
-    plain = [replace(one, negated=False) if isinstance(one, Register) else one for one in operands]
+    plain = [
+        replace(one, negated=False) if isinstance(one, (Register, Constant)) else one for one in operands
+    ]
     reads = [form.binder.word(operand) for operand in plain]
     signs = [-1 if getattr(operand, "negated", False) else 1 for operand in operands]
 

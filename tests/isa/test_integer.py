@@ -186,6 +186,14 @@ def test_order_of_pairs() -> None:
         return low | (high << 16)
 
     check("VIADD.16x2 R0, R1, -R2", difference, R1=A, R2=B)
+    banks = {0: (0x20003).to_bytes(4, "little")}
+    assert compute("VIADD.16x2 R0, R1, -c[0x0][0x0]", {"R1": 5}, banks=banks) == [signed(0xFFFE0002)]
+
+    def largest(a: int, b: int) -> int:
+        found = map(max, pieces(a, 8, False), pieces(b, 8, False))
+        return sum(byte << 8 * at for at, byte in enumerate(found))
+
+    check("VIMNMX.U8x4 R0, R1, R2, !PT", largest, R1=A, R2=B)
 
     def of_bytes(a: int, b: int) -> int:
         both = zip(pieces(a, 8, False), pieces(b, 8, False))
