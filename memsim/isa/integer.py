@@ -189,7 +189,7 @@ def shifted_sum(
 def shifted_sum_with_carry(form: BoundForm, x: IntReader, y: IntReader, shift: int, _: object) -> Compute:
     a, b, _ = form.sources[:3]
     factor, negated = 1 << (shift & 31), isinstance(a, Register) and a.negated
-    plain = form.binder.word(replace(a, negated=False)) if negated else x
+    plain = form.binder.word(replace(a, negated=False)) if isinstance(a, Register) and negated else x
     added = carry_word(form.binder, b, False)
 
     def compute(r: Registers) -> Results:
