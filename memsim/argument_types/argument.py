@@ -12,6 +12,7 @@ import ctypes
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from sys import intern
 from typing import Any, ClassVar, Protocol
@@ -112,7 +113,9 @@ class Parameter:
         if self.is_struct or not isinstance(number, (int, float)):
             return False
         if self.type.startswith("f") or (isinstance(number, float) and self.type in _UNTYPED):
-            return True
+            with suppress(OverflowError):
+                return bool(self.encoded(number))
+            return False
         bits = self.size * 8
         return isinstance(number, int) and -(1 << (bits - 1)) <= number < 1 << bits
 

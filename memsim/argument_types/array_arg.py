@@ -41,18 +41,22 @@ def dtype_of(name: str) -> np.dtype[Any]:
     """A numpy type by name; `bfloat16` and 8-bit floats (`float8_e4m3fn`, ...) are those of ml_dtypes.
 
     Raises:
-        MemsimError: unknown type.
+        MemsimError: unknown type, or one of objects: their bytes are addresses, which Python follows.
     """
+    found: np.dtype[Any]
     if name.startswith(("bfloat", "float8")):
         import ml_dtypes
 
         if hasattr(ml_dtypes, name):
-            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+            found = np.dtype(getattr(ml_dtypes, name))
             return found
     try:
-        return np.dtype(name)
-    except TypeError:
-        raise MemsimError(f"there is no type {name!r}", hint="types are named as numpy does") from None
+        found = np.dtype(name)
+    except (TypeError, ValueError, SyntaxError):
+        found = np.dtype(object)
+    if found.hasobject:
+        raise MemsimError(f"there is no type {name!r}", hint="types are named as numpy does")
+    return found
 
 
 def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
@@ -91,8 +95,13 @@ def type_of_text(match: re.Match[str]) -> str:
     return DTYPES[match["dtype"]]
 
 
-def _dtype_name(dtype: object) -> str:
-    """numpy's name of an element type.
+def is_number(dtype: np.dtype[Any]) -> bool:
+    """Whether it is a type of numbers, numpy's or of ml_dtypes."""
+    return dtype.kind in "biufc" or dtype.name.startswith(("bfloat", "float8"))
+
+
+def number_type(dtype: object) -> np.dtype[Any]:
+    """An element type, by its name, short or numpy's, or what numpy takes for one.
 
     Raises:
         MemsimError: unknown, or not a number.
@@ -101,11 +110,9 @@ def _dtype_name(dtype: object) -> str:
         found = dtype_of(DTYPES.get(dtype, dtype)) if isinstance(dtype, str) else np.dtype(dtype)  # type: ignore[call-overload]
     except (TypeError, ValueError, SyntaxError, MemsimError):
         found = None
-    small = found is not None and found.name.startswith(("bfloat", "float8"))
-    if dtype is None or found is None or not (small or found.kind in "biufc"):
+    if dtype is None or found is None or not is_number(found):
         raise MemsimError(f"unknown element type {short_repr(dtype)}; known: {', '.join(DTYPES)}")
-    name: str = found.name
-    return name
+    return found
 
 
 class ArrayArgument(ArgumentDocument, tag="array"):
@@ -233,14 +240,21 @@ class ArrayArg(ArrayOfElements):
     offset: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.shape, (tuple, list)) or not all(is_integer(n) and n >= 0 for n in self.shape):
-            raise MemsimError(
-                f"an array's shape must be integers such as (64, 64), not {short_repr(self.shape)}"
-            )
+        integers = {"strides": self.strides or (), "offset": (self.offset or 0,)}
+        naturals = {"shape": self.shape, "seed": (self.seed,)}
+        for name, given in (integers | naturals).items():
+            least = 0 if name in naturals else -MOST_BYTES
+            if not isinstance(given, (tuple, list)) or not all(is_integer(n) and n >= least for n in given):
+                raise MemsimError(
+                    f"an array's {name} must be integers, not {short_repr(getattr(self, name))}",
+                    hint="such as shape=(64, 64), strides=(256, 4), offset=16, seed=1",
+                )
         if not isinstance(self.fill, str) or self.fill not in FILLS:
             raise MemsimError(f"unknown content {short_repr(self.fill)}; known: {', '.join(FILLS)}")
-        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
-        object.__setattr__(self, "dtype", _dtype_name(self.dtype))
+        object.__setattr__(self, "shape", tuple(map(int, self.shape)))
+        object.__setattr__(self, "strides", self.strides and tuple(map(int, self.strides)))
+        object.__setattr__(self, "offset", self.offset and int(self.offset))
+        object.__setattr__(self, "dtype", number_type(self.dtype).name)
         if self.strides is not None and len(self.strides) != len(self.shape):
             raise MemsimError(f"strides {self.strides} do not match an array of shape {self.shape}")
         if self.offset is not None and self.offset < self._reach[0]:
@@ -310,6 +324,9 @@ class NumpyArray(ArrayOfElements):
     """A numpy array that has dimensions."""
 
     given: np.ndarray
+
+    def fits(self, parameter: Parameter, name: str) -> bool:
+        return super().fits(parameter, name) and not self.given.dtype.hasobject
 
     @property
     def array(self) -> np.ndarray:

@@ -149,4 +149,7 @@ def _by_dlpack(value: Any) -> np.ndarray:
             f"the content of a {type(value).__name__} on a GPU cannot be read",
             hint="pass a copy on the CPU, or describe it: memsim.ArrayArg(shape, dtype)",
         )
-    return np.atleast_1d(np.from_dlpack(value))
+    try:
+        return np.atleast_1d(np.from_dlpack(value))
+    except (BufferError, TypeError, RuntimeError) as error:  # by what the package says
+        raise MemsimError(f"the content of a {type(value).__name__} cannot be read: {error}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -22,10 +22,11 @@ from memsim.argument_types.argument import (
     documents_of,
     value_of,
 )
-from memsim.argument_types.array_arg import NumpyArray, dtype_of, short_name
+from memsim.argument_types.array_arg import NumpyArray, is_number, number_type, short_name
 from memsim.errors import MemsimError, short_repr
 
 NULL = "null"
+_Float: TypeAlias = float | Literal["inf", "-inf", "nan"]
 _VALUES = "biufcV"  # kinds of numpy scalars that can be passed as bytes
 
 
@@ -40,9 +41,9 @@ class Bytes(ArgumentDocument, tag="bytes"):
 
 
 class Scalar(ArgumentDocument, tag="scalar"):
-    """A number."""
+    """A number; a complex one by both of its parts."""
 
-    value: bool | int | float | Literal["inf", "-inf", "nan"]
+    value: bool | int | _Float | tuple[_Float, _Float]
     dtype: Annotated[str | UnsetType, Meta(description="A type of numpy; default: the parameter's.")] = UNSET
 
 
@@ -155,28 +156,29 @@ class Number(GivenValue):
         return parameter.encoded(number.item() if isinstance(number, np.generic) else number)
 
     def document(self, keep: KeepMemory) -> Scalar | Bytes:
-        """The number and its type; bytes if JSON has no such number."""
-        value = self.value
-        number = np.asarray(value)[()]
+        """The number and its type; bytes of what is no number."""
+        number = np.asarray(self.value)[()]
         if not isinstance(number, np.generic):
-            raise MemsimError(f"{short_repr(value)} is no argument of a kernel")
-        if number.dtype.kind == "V":
+            raise MemsimError(f"{short_repr(self.value)} is no argument of a kernel")
+        if not is_number(number.dtype):
             return Bytes(hex=number.tobytes().hex())
-        if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
-            # typed by the kernel's parameter
-            return Scalar(value=value if np.isfinite(value) else str(value))
-        if number.dtype.kind == "f" and not np.isfinite(number):
-            return Bytes(hex=number.tobytes().hex())
-        return Scalar(dtype=number.dtype.name, value=number.item())
+        value = number.item()
+        parts = (value.real, value.imag) if number.dtype.kind == "c" else (value,)
+        found = tuple(part if np.isfinite(part) else str(part) for part in parts)
+        # a number of Python is typed by the kernel's parameter
+        dtype = number.dtype.name if isinstance(self.value, (np.generic, np.ndarray)) else UNSET
+        return Scalar(dtype=dtype, value=found if len(found) == 2 else found[0])
 
     @classmethod
     def of_document(cls, document: Scalar, memory: ReadMemory) -> Any:
-        value = float(document.value) if isinstance(document.value, str) else document.value
+        parts = document.value if isinstance(document.value, tuple) else (document.value,)
+        numbers = [float(part) if isinstance(part, str) else part for part in parts]
+        value = complex(*numbers) if len(numbers) == 2 else numbers[0]
         if document.dtype is UNSET:
             return value
         try:
-            return dtype_of(document.dtype).type(value)
-        except (ValueError, OverflowError):
+            return number_type(document.dtype).type(value)
+        except (TypeError, ValueError, OverflowError):
             raise MemsimError(f"{value} is not of type {document.dtype}") from None
 
     def text(self) -> str:
@@ -280,7 +282,7 @@ def check_parts(parts: Sequence[object], name: str, parameter: Parameter) -> Non
     for part in parts:
         if argument_of(part).as_part() is None:
             raise MemsimError(
-                f"a part of the struct {name} is {part!r}, which has no size",
+                f"a part of the struct {name} is {argument_of(part).in_errors()}, which has no size",
                 hint="parts are arrays and typed numbers such as np.int32(3); np.uint64(0) is a null pointer",
             )
     sizes = lay_out(parts, packed=True)[1], lay_out(parts)[1]

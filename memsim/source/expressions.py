@@ -30,8 +30,8 @@ class _NoValueError(Exception):
 
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<hex>0[xX][\da-fA-F]+)[uUlLzZ]*(?!\w)"
-    r"|(?P<real>(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)[fFlL]?(?!\w)"
+    r"\s*(?:(?P<bits>0[xX][\da-fA-F']+|0[bB][01']+)[uUlLzZ]*(?!\w)"
+    r"|(?P<real>(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d{1,3})?|\d+[eE][-+]?\d{1,3})[fFlL]?(?!\w)"
     r"|(?P<integer>0|[1-9][\d']*)[uUlLzZ]*(?!\w)"
     r"|(?P<sizeof>sizeof\s*\(\s*\w+\s*\))"
     r"|(?P<cast>\(\s*(?P<type>TYPE)\s*\))"
@@ -72,6 +72,7 @@ def _whole(of: Callable[[int, int], int]) -> Callable[[Number, Number], Number]:
     return applied
 
 
+_MOST_BITS = 2048  # of a number; a source may ask for one that no memory holds
 #: By precedence, the loosest first.
 _BINARY: tuple[dict[str, Callable[[Number, Number], Number]], ...] = (
     {"||": lambda a, b: int(bool(a) or bool(b))},
@@ -86,7 +87,7 @@ _BINARY: tuple[dict[str, Callable[[Number, Number], Number]], ...] = (
         ">": lambda a, b: int(a > b),
         ">=": lambda a, b: int(a >= b),
     },
-    {"<<": _whole(operator.lshift), ">>": _whole(operator.rshift)},
+    {"<<": _whole(lambda a, b: a << min(b, _MOST_BITS)), ">>": _whole(operator.rshift)},
     {"+": operator.add, "-": operator.sub},
     {"*": operator.mul, "/": _divided, "%": lambda a, b: a - b * _divided(a, b)},
 )
@@ -188,6 +189,8 @@ class _Evaluation:
         left = self.binary(level + 1)
         while mark := self.take(*_BINARY[level]):
             left = _BINARY[level][mark](left, self.binary(level + 1))
+            if max(left.numerator.bit_length(), left.denominator.bit_length()) > _MOST_BITS:
+                raise _NoValueError
         return left
 
     def unary(self) -> Number:
@@ -210,10 +213,9 @@ class _Evaluation:
             return value
         token = self.tokens[self.next]
         self.next += 1
-        if token["hex"]:
-            return int(token["hex"], 16)
-        if token["integer"]:
-            return int(token["integer"].replace("'", ""))
+        integer = token["bits"] or token["integer"]
+        if integer:
+            return int(integer.replace("'", ""), 0)
         if token["real"]:
             return Fraction(token["real"])
         if token["sizeof"]:

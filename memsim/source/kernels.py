@@ -16,7 +16,9 @@ from itertools import takewhile
 from memsim.source.syntax import Node, Tree, has_parser, is_fragment, parse, parse_declarations, place_of
 from memsim.source.text import NO_CODE, split_at_commas, substitute_names
 
-_KEPT_OUT = re.compile(r"\b(?:__restrict__|__restrict|restrict|__grid_constant__)\b")
+_KEPT_OUT = re.compile(
+    r"\b(?:__restrict__|__restrict|restrict|__grid_constant__)\b|\[\[.*?\]\]|\((?=[\s*&]*$)"
+)
 #: What ends a declaration in front of another.
 _ENDS = (";", "}", "{", "compound_statement", "function_definition", "declaration")
 _FOLDERS = ("declaration_list", "translation_unit", "ERROR")
@@ -201,14 +203,14 @@ def _kernel(
 def parameter_of(tree: Tree, node: Node) -> SourceParameter:
     """A declaration: `const float *__restrict__ in` has the type `const float *` and the name `in`."""
     kind, called, name = tree.text(node), "", node.child_by_field_name("declarator")
+    is_array = name is not None and name.type == "array_declarator" and tree.text(name)[0] != "("
     while name is not None and name.type not in ("identifier", "field_identifier"):
         inside = [one for one in name.named_children if one.type.endswith(("identifier", "declarator"))]
         name = name.child_by_field_name("declarator") or (inside[-1] if inside else None)
-    array = "*" if "[" in kind and name is not None else ""
     if name is not None:
         kind = tree.masked[node.start_byte : name.start_byte].decode("utf-8", "replace")
         called = tree.text(name)
-    kind = re.sub(r"\s+", " ", _KEPT_OUT.sub(" ", kind)).strip() + array
+    kind = re.sub(r"\s+", " ", _KEPT_OUT.sub(" ", kind)).strip() + "*" * is_array
     return SourceParameter(re.sub(r"\s*([*&])\s*(?=[*&]|$)", r" \1", kind).replace("* *", "**"), called)
 
 

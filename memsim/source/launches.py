@@ -222,10 +222,9 @@ class _LaunchReader:
 
     def launch(self, function: Node, arguments: Node, line: int) -> LaunchSource:
         name, template = self._split(self._pointed_to(self.tree.text(function)))
-        inside = self.tree.text(self.call).strip()[3:-3]
-        configuration = [part.strip() for part in split_at_commas(inside)]
-        passed = tuple(
-            part.strip() for part in split_at_commas(self.tree.text(arguments)[1:-1]) if part.strip()
+        configuration, passed = (
+            tuple(self.tree.text(one) for one in node.named_children if one.type != "comment")
+            for node in (self.call, arguments)
         )
         return LaunchSource(
             name,

@@ -108,9 +108,10 @@ def _left(code: bytes, branch: tuple[int, int], hidden: Iterable[tuple[int, int]
 _QUOTED = (
     r'\bR"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)"'
     r'|"(?:\\.|[^"\\\n])*"'
+    r"|\b\d\w*(?:'\w+)+"  # the marks in 1'000'000 quote nothing
     r"|'(?:\\.|[^'\\\n])*'"
 )
-_COMMENT = r"//[^\n]*|/\*.*?\*/"
+_COMMENT = r"//(?:\\\r?\n|[^\n])*|/\*.*?\*/"
 _COMMENT_OR_QUOTED = re.compile(rf"(?P<comment>{_COMMENT})|{_QUOTED}", re.DOTALL)
 #: What is not code in bytes of a source: comments, strings and directives.
 NO_CODE = re.compile(rf"{_COMMENT}|{_QUOTED}|^[ \t]*#(?:\\\r?\n|[^\n])*".encode(), re.DOTALL | re.MULTILINE)

@@ -138,6 +138,8 @@ def test_dlpack_of_the_cpu_is_taken_and_of_the_gpu_refused() -> None:
     assert (found == array).all() and np.shares_memory(found, array)
     with pytest.raises(MemsimError, match="content of a ByDlpack on a GPU cannot be read"):
         as_argument(ByDlpack(array, 2))
+    with pytest.raises(MemsimError, match="content of a ByDlpack cannot be read"):
+        as_argument(ByDlpack(array.astype("datetime64[s]"), 1))  # DLPack has no such type
 
 
 def test_what_is_no_array_stays_as_it_is() -> None:

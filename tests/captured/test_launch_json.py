@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import numpy as np
@@ -25,6 +25,8 @@ from memsim.argument_types import (
     Texture,
     Texture1D,
 )
+from memsim.argument_types.argument import ArgumentPlaces, Parameter, argument_of
+from memsim.argument_types.array_arg import dtype_of
 from memsim.captured.launched import Launched, snapshot
 from memsim.captured.saved_launch import read_launch, write_launch
 from memsim.compile.cuda_source import compile_cubin
@@ -243,10 +245,24 @@ def test_what_is_hardly_json_is_said(tmp_path: Path, text: str) -> None:
         read_launch(tmp_path / "launch.json")
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1.5, 3, True])
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1.5, 3, True, np.complex64(1 - 2j)])
 def test_a_number_comes_back(tmp_path: Path, value: Any) -> None:
     found = read_launch(write_launch(launch_of(value), tmp_path)).args
     assert found == (value,) and type(found[0]) is type(value)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [np.float32(1.5), np.float32("inf"), dtype_of("bfloat16").type(2), np.complex64(complex(1, np.inf))],
+)
+def test_a_number_keeps_its_place_in_a_struct(tmp_path: Path, number: Any) -> None:
+    """It lies behind a byte, at a multiple of its own size."""
+    found = read_launch(write_launch(launch_of((np.int8(1), number)), tmp_path)).args[0]
+    size = 2 * number.nbytes
+    parameter = Parameter("s", f"b{8 * size}", number.nbytes, size, 0)
+    for given in ((np.int8(1), number), found):
+        raw = argument_of(given).encode(parameter, cast(ArgumentPlaces, None), 0)
+        assert raw == b"\1".ljust(number.nbytes, b"\0") + number.tobytes()
 
 
 def test_the_published_schema_is_the_one_that_is_used() -> None:

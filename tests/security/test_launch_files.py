@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memsim.compile.cuda_source import compile_cubin
@@ -49,6 +50,18 @@ def test_files_elsewhere_are_refused(memsim: Run, place: Place, launch: Path, ke
     write(launch, **({"arguments": [{**ARRAY, "values": name}]} if key == "values" else changed))
     memsim("analyze run/launch.json --save-launch copy").refused(f"{name} is not a file in its folder")
     assert not Path("copy").exists()
+
+
+@pytest.mark.parametrize("dtype", ["object", "O", "f4,O", "f4,,f4"])
+def test_bytes_of_a_file_are_no_objects(memsim: Run, launch: Path, dtype: str) -> None:
+    """Python would follow the addresses that the file has."""
+    np.save(launch / "array.npy", np.full(64, 0x41414141, np.uint32))
+    array = {**ARRAY, "values": "array.npy"}
+    write(launch, arguments=[array])
+    assert memsim("analyze run/launch.json --json").document()["kernel"] == "k"
+    objects = {"kind": "struct", "name": "o", "parts": [{**array, "dtype": dtype}]}
+    write(launch, arguments=[{"kind": "struct", "name": "o", "parts": [objects]}])
+    memsim("analyze run/launch.json").refused(f"there is no type '{dtype}'")
 
 
 @pytest.mark.slow

@@ -55,6 +55,41 @@ def test_launches_say_template_grid_block_shared_and_names() -> None:
     assert (generic.template, generic.unknown) == (("T",), {"T"})
 
 
+@pytest.mark.parametrize(
+    ("configuration", "sizes"),
+    [
+        ("64, 256", (64, 256)),
+        ("1 << 6, 1024 >> 2", (64, 256)),
+        ("n > 4 ? 64 : 32, 256", (64, 256)),
+        ("std::max<int>(64, 8), /* one, two */ 256", (64, 256)),
+    ],
+)
+def test_commas_part_sizes_wherever_there_is_a_sign_for_less(
+    configuration: str, sizes: tuple[int, int]
+) -> None:
+    text = f"void f() {{ const int n = 5; k<<<{configuration}>>>(a, n < 3 ? 1 : 2, /* b, c */ d); }}"
+    (found,) = launches(text)
+    assert (found.grid[0].value, found.block[0].value) == sizes
+    assert found.arguments == ("a", "n < 3 ? 1 : 2", "d")
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        ("float x[]", "float *"),
+        ("float x[2][3]", "float *"),
+        ("float (*x)[16]", "float *"),
+        ("void (*x)(int)", "void *"),
+        ("[[maybe_unused]] const float *x", "const float *"),
+        ("int x [[maybe_unused]]", "int"),
+        ("int x = sizeof(int[4])", "int"),
+    ],
+)
+def test_an_array_is_a_pointer_and_an_attribute_is_none(declared: str, kind: str) -> None:
+    (found,) = kernels(f"__global__ void k({declared}) {{}}")
+    assert [(parameter.type, parameter.name) for parameter in found.parameters] == [(kind, "x")]
+
+
 def test_instances_are_those_that_mean_the_same_everywhere() -> None:
     assert instances_of(CODE) == ("ns::copy<float, 8>", "ns::copy<float>")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memsim.source.expressions import evaluate, open_names
+from memsim.source.text import without_comments
 from memsim.source.values import constants, functions, value_of, variables, without_excluded_branches
 
 KNOWN = {"a": 64, "s": 2}
@@ -15,6 +16,7 @@ KNOWN = {"a": 64, "s": 2}
     [
         ("32U", 32),
         ("0x10u", 16),
+        ("0x1'00 + 0b1'1 + 1'0", 269),
         ("a / (8 * 1)", 8),
         ("a % 10 << 2", 16),
         ("a == 64", 1),
@@ -122,6 +124,26 @@ def test_variables_that_keep_their_value() -> None:
 def test_a_variable_that_changes_has_no_value(change: str) -> None:
     assert variables(f"int n = 4, m = 3; {change}", {}) == {"m": 3}
     assert variables("int n = 4, m = 3; f(n, m); if (n == m) g(n <= 3);", {}) == {"n": 4, "m": 3}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1 << 9999999999", "1e999999999", "n * n", "1e300 * 1e300 * 1e300", "1 / (1e-300 * 1e-300 * 1e-300)"],
+)
+def test_a_number_that_no_memory_holds_has_no_value(text: str) -> None:
+    assert evaluate(text, {"n": 1 << 2000}) is None
+    assert evaluate("1 << 64", {}) == 1 << 64 and evaluate("1e3 * 1e3", {}) == 10**6
+
+
+def test_a_mark_between_digits_quotes_nothing() -> None:
+    code = "#define N 1'024  // it's big\nconstexpr int M = 2'048;  // it's bigger\n"
+    assert constants(without_comments(code)) == {"N": 1024, "M": 2048}
+    assert without_comments("'//'; // a") == "'//';     "
+
+
+def test_a_comment_goes_on_behind_a_backslash() -> None:
+    code = "int a = 1; // \\\nint b = 2;\n int c = 3; // \\ \n int d = 4;"
+    assert variables(without_comments(code), {}) == {"a": 1, "c": 3, "d": 4}
 
 
 def test_branches_of_macros_that_nobody_defines() -> None:
