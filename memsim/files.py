@@ -23,8 +23,16 @@ from memsim.boundary import check_inside
 from memsim.errors import MemsimError, NoSuchFile
 from memsim.reads import note_content, note_presence
 
-#: The values in a text of TOML, and the error of one that is none.
-parse_toml, TomlError = tomllib.loads, tomllib.TOMLDecodeError
+TomlError = tomllib.TOMLDecodeError
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The values in a text of TOML, which may begin with a byte order mark, as editors on Windows write it.
+
+    Raises:
+        TomlError: it is no TOML.
+    """
+    return tomllib.loads(text.removeprefix("\ufeff"))
 
 
 def write_text(path: Path, text: str, what: str) -> None:

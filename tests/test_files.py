@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.files import file_exists, folder_exists, open_replacement, read_bytes, read_text, write_text
+from memsim.files import (
+    TomlError,
+    file_exists,
+    folder_exists,
+    open_replacement,
+    parse_toml,
+    read_bytes,
+    read_text,
+    write_text,
+)
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes and devices")
 
@@ -87,6 +96,12 @@ def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
     write_text(pipe, "text", "it")
     assert os.read(reader, 10) == b"text"
     os.close(reader)
+
+
+def test_toml_may_begin_with_a_byte_order_mark() -> None:
+    assert parse_toml("a = 1") == parse_toml("\ufeffa = 1") == {"a": 1}
+    with pytest.raises(TomlError):
+        parse_toml("a\ufeff = 1")
 
 
 def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:

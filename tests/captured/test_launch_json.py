@@ -260,8 +260,8 @@ def test_a_number_keeps_its_place_in_a_struct(tmp_path: Path, number: Any) -> No
     found = read_launch(write_launch(launch_of((np.int8(1), number)), tmp_path)).args[0]
     size = 2 * number.nbytes
     parameter = Parameter("s", f"b{8 * size}", number.nbytes, size, 0)
-    for given in ((np.int8(1), number), found):
-        raw = argument_of(given).encode(parameter, cast(ArgumentPlaces, None), 0)
+    for struct in ((np.int8(1), number), found):
+        raw = argument_of(struct).encode(parameter, cast(ArgumentPlaces, None), 0)
         assert raw == b"\1".ljust(number.nbytes, b"\0") + number.tobytes()
 
 

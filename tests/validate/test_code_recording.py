@@ -127,6 +127,10 @@ GOOD = recorded().to_dict()
         (changed(GOOD, "profiles", 0, "accesses", "rows", value=[-1]), ">= 0.*accesses"),
         (changed(GOOD, "profiles", 0, "instructions", "inst_executed"), "inst_executed missing"),
         (changed(GOOD, "profiles", 0, "distances", value=[1, None]), "got `null`.*distances"),
+        (changed(GOOD, "profiles", 0, "distances", value=[1, 16]), "not of .* instructions.*profiles"),
+        (changed(GOOD, "profiles", 0, "distances", value=[1]), "not of .* instructions"),
+        (changed(GOOD, "profiles", 0, "sass", value=["NOP"]), "not of 1 instructions"),
+        (changed(GOOD, "profiles", 0, "instructions", "inst_executed", value=[9, 1]), "not of .* instr"),
         (changed(GOOD, "surprise", value=1), "unknown field `surprise`"),
     ],
 )
