@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.argument_types import ArrayArg
+from memsim.argument_types import ArrayArg, TensorMap
 from memsim.argument_types.argument import Parameter, argument_of
 from memsim.errors import MemsimError
 
@@ -75,6 +75,14 @@ def test_an_array_of_objects_is_no_argument() -> None:
     pointer = Parameter("x", "u64", 8, 8, 0)
     assert argument_of(np.ones(4)).fits(pointer, "x")
     assert not argument_of(np.array([None])).fits(pointer, "x")
+
+
+def test_a_tensor_map_is_over_an_array() -> None:
+    assert TensorMap(np.ones((4, 4)), (2, 2)).box == (2, 2)
+    wrong: tuple[tuple[Any, Any], ...] = (("x", (2, 2)), (np.ones((4, 4)), 2))
+    for array, box in wrong:
+        with pytest.raises(MemsimError, match="tensor map"):
+            TensorMap(array, box)
 
 
 def test_an_array_has_short_names_of_types() -> None:

@@ -134,7 +134,7 @@ class TensorMap(Argument):
     0 (none), 32, 64 or 128.
 
     Raises:
-        MemsimError: another swizzle.
+        MemsimError: another swizzle, or what is no array or no box.
     """
 
     array: np.ndarray | ArrayArg
@@ -146,6 +146,12 @@ class TensorMap(Argument):
     Document = TensorMapArgument
 
     def __post_init__(self) -> None:
+        if not isinstance(self.array, (np.ndarray, ArrayArg)):
+            raise MemsimError(
+                f"a tensor map is over an array of numpy or an ArrayArg, not {short_repr(self.array)}"
+            )
+        if not isinstance(self.box, (tuple, list)):
+            raise MemsimError(f"the box of a tensor map is as (64, 64), not {short_repr(self.box)}")
         if self.swizzle not in (0, 32, 64, 128):
             raise MemsimError(
                 f"a tensor map swizzles over 0, 32, 64 or 128 bytes, not {short_repr(self.swizzle)}"
