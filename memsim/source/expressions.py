@@ -30,7 +30,7 @@ class _NoValueError(Exception):
 
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<bits>0[xX][\da-fA-F']+|0[bB][01']+)[uUlLzZ]*(?!\w)"
+    r"\s*(?:(?P<bits>0[xX][\da-fA-F][\da-fA-F']*|0[bB][01][01']*)[uUlLzZ]*(?!\w)"
     r"|(?P<real>(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d{1,3})?|\d+[eE][-+]?\d{1,3})[fFlL]?(?!\w)"
     r"|(?P<integer>0|[1-9][\d']*)[uUlLzZ]*(?!\w)"
     r"|(?P<sizeof>sizeof\s*\(\s*\w+\s*\))"

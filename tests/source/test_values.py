@@ -135,6 +135,11 @@ def test_a_number_that_no_memory_holds_has_no_value(text: str) -> None:
     assert evaluate("1 << 64", {}) == 1 << 64 and evaluate("1e3 * 1e3", {}) == 10**6
 
 
+@pytest.mark.parametrize("text", ["0x'", "0x'1", "0b'1", "0b2", "010"])
+def test_what_is_no_number_or_an_octal_one_has_no_value(text: str) -> None:
+    assert evaluate(text, {}) is None
+
+
 def test_a_mark_between_digits_quotes_nothing() -> None:
     code = "#define N 1'024  // it's big\nconstexpr int M = 2'048;  // it's bigger\n"
     assert constants(without_comments(code)) == {"N": 1024, "M": 2048}
