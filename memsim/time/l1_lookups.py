@@ -61,7 +61,7 @@ class OrderedRequests:
     """
 
     def __init__(self, made: GlobalRequests, kinds: Mapping[int, AccessKind], warps_of_wave: int) -> None:
-        # The youngest warp is the first to store; who loads first makes no difference but in time.
+        # The last warp is the first to store; who loads first makes no difference but in time.
         write_only = [op for op, kind in kinds.items() if kind.op in WRITE_ONLY]
         turn = np.where(np.isin(made.op, write_only), -made.warp, made.warp)
         self.made = made = made[np.lexsort((turn, made.event, made.warp // max(warps_of_wave, 1)))]

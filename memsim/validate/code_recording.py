@@ -105,7 +105,8 @@ class EncodedProfile(msgspec.Struct):
             raise ValueError(f"{', '.join(sorted(missing))} missing")
         columns: list[Sequence[Figure]] = [self.distances, *self.instructions.values()]
         for column in columns:
-            if len(column) % 2 or sum(times or 0 for times in column[::2]) != len(self.sass):
+            times = [one for one in column[::2] if one is not None]
+            if 2 * len(times) != len(column) or sum(times) != len(self.sass):
                 raise ValueError(f"a column is not of {len(self.sass):,} instructions")
 
     @classmethod

@@ -111,6 +111,7 @@ def test_a_missing_recording_says_which_there_are(tmp_path: Path) -> None:
 
 
 GOOD = recorded().to_dict()
+N = len(GOOD["profiles"][0]["sass"])
 
 
 @pytest.mark.parametrize(
@@ -129,6 +130,8 @@ GOOD = recorded().to_dict()
         (changed(GOOD, "profiles", 0, "distances", value=[1, None]), "got `null`.*distances"),
         (changed(GOOD, "profiles", 0, "distances", value=[1, 16]), "not of .* instructions.*profiles"),
         (changed(GOOD, "profiles", 0, "distances", value=[1]), "not of .* instructions"),
+        (changed(GOOD, "profiles", 0, "distances", value=[N + 1, 16, -1, 16]), ">= 0.*distances"),
+        (changed(GOOD, "profiles", 0, "instructions", "inst_executed", value=[N, 1, None, 1]), "not of .*"),
         (changed(GOOD, "profiles", 0, "sass", value=["NOP"]), "not of 1 instructions"),
         (changed(GOOD, "profiles", 0, "instructions", "inst_executed", value=[9, 1]), "not of .* instr"),
         (changed(GOOD, "surprise", value=1), "unknown field `surprise`"),
