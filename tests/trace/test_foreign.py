@@ -7,6 +7,7 @@ import lzma
 import re
 import tracemalloc
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -450,7 +451,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
             49,
         ),
         (("shmem base_addr = 0x", "shmem base_addr = no"), "not a line of an Accel-Sim trace", 17),
-        (("1 0x7efe7b600000 4", f"1 0x{2**64:x} 4"), "not a line of an Accel-Sim trace", 24),
+        (("1 0x7efe7b600000 4", f"1 0x{2**64:x} 4"), "an address is outside of memory", 24),
         (("ffffffff 1 R4 LDG", "1ffffffff 1 R4 LDG"), "not a line of an Accel-Sim trace", 24),
         (("warp = 0", f"warp = {'9' * 5000}"), "not a line of an Accel-Sim trace", 21),
         (("LDS.U 1 R7 4 0 ", "LDS.U 1 R7 4 0 0x0 "), None, 0),
@@ -625,3 +626,190 @@ def test_a_long_trace_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> N
         tracemalloc.stop()
         assert trace.count.sum() == 1000 * times
     assert held[1] < 1.05 * held[0]
+
+
+HEAD = (
+    "-kernel name = k\n-grid dim = (1,1,1)\n-block dim = (64,1,1)\n-shmem base_addr = 0x7f0000000000\n"
+    "-local mem base_addr = 0x7f0002000000\n"
+)
+
+
+def loaded(tmp_path: Path, *lines: str, head: str = HEAD, warp: int = 0) -> Trace:
+    path, saved = tmp_path / "t.traceg", tmp_path / "t.npz"
+    instructions = "".join(f"0010 {line}\n" for line in lines)
+    path.write_text(f"{head}#BEGIN_TB\nthread block = 0,0,0\nwarp = {warp}\n{instructions}#END_TB\n")
+    trace = Trace.load(path)
+    trace.save(saved)
+    assert Trace.load(saved).sites == trace.sites
+    return trace
+
+
+COPY = "LDGSTS.E.BYPASS.128 0 16 1"
+
+
+@pytest.mark.parametrize("masks", [("00000000", "00000000"), ("00000000", "0000000f"), ("0000000f",) * 2])
+def test_a_copy_of_no_lane_takes_nothing_from_the_others(masks: tuple[str, str], tmp_path: Path) -> None:
+    whole = f"ffffffff 0 {COPY} 0x7f0000000000 16", f"ffffffff 0 {COPY} 0x1000 16"
+    second = f"{masks[0]} 0 {COPY} 0x1000 16", f"{masks[1]} 0 {COPY} 0x7f0000000000 16"
+    sites = analyze_trace(loaded(tmp_path, *whole, *second)).sites
+    assert [site.unresolved for site in sites] == [None, None]
+    outside = next(site for site in sites if site.space == "global")
+    assert (outside.sectors, outside.instructions) == (16 + masks[0].count("f") * 2, 2)
+
+
+@pytest.mark.parametrize(("opcode", "is_counted"), [("LDG.E.128", True), ("LDG.E.ENL2.256", False)])
+def test_an_access_of_a_width_without_a_rule_is_not_counted(
+    opcode: str, is_counted: bool, tmp_path: Path
+) -> None:
+    (site,) = analyze_trace(loaded(tmp_path, f"ffffffff 0 {opcode} 0 16 1 0x1000 32")).sites
+    assert (site.sectors is not None) == is_counted
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"),
+    [
+        # the pair rule merges the first and not the second
+        ("LDS.64 0 8", [("load", 1)]),
+        ("LD.E.64 0 8", [("load_generic", 2)]),
+        ("ATOM.E.ADD 0 4", [("atomic", 2)]),
+        ("ATOM.E.CAS 0 4", [("atomic_cas", 4)]),
+        ("ATOM.E.ADD.F32.FTZ.RN 0 4", [("atomic_generic", None)]),
+        ("ATOM.E.CAS.64 0 8", [("atomic_generic", None)]),
+    ],
+)
+def test_generic_accesses_to_shared_memory(
+    said: str, counted: list[tuple[str, int | None]], tmp_path: Path
+) -> None:
+    pairs = " ".join(f"{0x7F0000000000 + lane // 2 * 8:#x}" for lane in range(32))
+    sites = analyze_trace(loaded(tmp_path, f"ffffffff 0 {said} 0 {pairs}")).sites
+    assert [(site.op, site.wavefronts) for site in sites] == counted
+
+
+@pytest.mark.parametrize(("said", "unmade"), [("ATOM.E.ADD 0 4", 1), ("ATOM.E.CAS.64 0 8", 4)])
+def test_a_generic_atomic_on_global_memory_takes_wavefronts_of_shared_memory(
+    said: str, unmade: int, tmp_path: Path
+) -> None:
+    outside = f"ffffffff 0 {said} 1 0x1000 8"
+    analysis = analyze_trace(loaded(tmp_path, outside))
+    assert {site.space: site.wavefronts for site in analysis.sites}["shared"] == unmade
+    assert len(analyze_trace(loaded(tmp_path, outside.replace("ATOM.", "ATOMG."))).sites) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("ffffffff 0 LDG.E 0 4 1 0x100 -8", None),
+        ("ffffffff 0 LDG.E 0 4 1 0x10 -8", "outside of memory"),
+        ("ffffffff 0 LDG.E 0 4 1 0x7fffffffffffff00 64", "outside of memory"),
+        ("00000003 0 LDG.E 0 4 2 0x10 -32", "outside of memory"),
+        ("00000003 0 LDG.E 0 4 0 0x10 -0x10", "outside of memory"),
+        (f"00000003 0 LDG.E.{'A' * 200} 0 4 0 0x10 0x20", None),
+        (f"00000003 0 LDG.E.{'A' * 300} 0 4 0 0x10 0x20", "not a line"),
+        ("00000003 0 \x1b[31mQUX 0 4 0 0x10 0x20", "not a line"),
+    ],
+)
+def test_what_is_read_of_a_line_can_be_saved(line: str, message: str | None, tmp_path: Path) -> None:
+    if message is None:
+        loaded(tmp_path, line)
+        return
+    with pytest.raises(memsim.MemsimError, match=message) as caught:
+        loaded(tmp_path, line)
+    assert caught.value.line == 9
+
+
+@pytest.mark.parametrize(("warp", "is_there"), [(0, True), (1, True), (2, False), (-1, False)])
+def test_a_warp_that_the_block_has_not(warp: int, is_there: bool, tmp_path: Path) -> None:
+    load = "ffffffff 0 LDG.E 0 4 1 0x100 4"
+    if is_there:
+        assert loaded(tmp_path, load, warp=warp).warp.tolist() == [warp]
+        return
+    with pytest.raises(memsim.MemsimError, match=f"a block of 64 threads has no warp {warp}"):
+        loaded(tmp_path, load, warp=warp)
+
+
+def test_shared_memory_of_a_header_that_no_chip_has(tmp_path: Path) -> None:
+    load = "ffffffff 0 LDG.E 0 4 1 0x100 4"
+    for said, bytes in (("4096", 4096), ("9" * 30, 0)):
+        assert loaded(tmp_path, load, head=f"{HEAD}-shmem = {said}\n").launch.shared_bytes == bytes
+
+
+@pytest.mark.parametrize(("seen", "most"), [(3, 4), (5, 4)])
+def test_the_instructions_of_a_trace_are_limited(
+    seen: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes memory, and a compressed file names a million of them in a few bytes."""
+    monkeypatch.setattr("memsim.trace.foreign.collect.MOST_INSTRUCTIONS", most)
+    path = tmp_path / "t.traceg"
+    lines = "".join(f"00{number}0 ffffffff 0 LDG.E 0 4 1 0x1000 4\n" for number in range(seen))
+    path.write_text(f"{HEAD}#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n{lines}")
+    if seen <= most:
+        assert len(Trace.load(path).sites) == seen
+        return
+    with pytest.raises(memsim.MemsimError, match="more than 4 different instructions"):
+        Trace.load(path)
+
+
+def test_a_header_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "t.traceg"
+    path.write_text(
+        "".join(f"-k{number} = {'a' * 100_000}\n" for number in range(400)) + ACCELSIM.read_text()
+    )
+    tracemalloc.start()
+    assert rows(Trace.load(path)) == rows(Trace.load(ACCELSIM))
+    assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    tracemalloc.stop()
+
+
+def nvbit_lines(number: int, *, numbered: bool = True) -> list[str]:
+    """The line that announces a launch, and one request of it."""
+    lines = NVBIT.read_text().splitlines()
+    announced = next(line for line in lines if f"launch id {number} -" in line)
+    request = next(line for line in lines if f"grid_launch_id {number} - CTA" in line and "- ST" in line)
+    return [announced, request if numbered else request.replace(f"grid_launch_id {number} - ", "")]
+
+
+def test_runs_in_one_file_are_not_added_up(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("\n".join(nvbit_lines(0)))
+    (once,) = analyze_trace(Trace.load(path)).sites
+    assert once.requests == 1
+    path.write_text("\n".join(nvbit_lines(0) * 2))
+    with pytest.raises(memsim.MemsimError, match="several launches have the number 0"):
+        Trace.load(path)
+
+
+def test_requests_without_a_number_are_those_of_the_only_launch(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("\n".join(nvbit_lines(0, numbered=False) + nvbit_lines(1)[:1]))
+    assert Trace.load(path).kernel == "scale(float*, int)"
+    path.write_text("\n".join(nvbit_lines(0, numbered=False) + nvbit_lines(1, numbered=False)))
+    with pytest.raises(memsim.MemsimError, match="does not tell which of the launches") as caught:
+        Trace.load(path)
+    assert caught.value.line == 4
+
+
+def test_a_warp_has_any_place_on_its_multiprocessor(tmp_path: Path) -> None:
+    path, saved = tmp_path / "t.txt", tmp_path / "t.npz"
+    announced, request = nvbit_lines(0)
+    path.write_text(f"{announced}\n{request.replace('warp 0', 'warp 63')}\n")
+    Trace.load(path).save(saved)
+    assert Trace.load(saved).warp.tolist() == [1]
+    path.write_text(f"{request.replace('warp 0', 'warp 63')}\n")
+    assert Trace.load(path).launch.block == (1024, 1, 1)
+
+
+def test_a_line_that_announces_often_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("LAUNCH - Kernel pc x - Kernel name " * 10_000 + "\n" + "\n".join(nvbit_lines(0)))
+    started = process_time()
+    assert Trace.load(path).kernel == "scale(float*, int)"
+    assert process_time() - started < 5  # rather than thirty
+
+
+def test_the_launches_of_a_file_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("\n".join(nvbit_lines(0) + nvbit_lines(1)))
+    assert Trace.load(path, "0").kernel == "scale(float*, int)"
+    monkeypatch.setattr("memsim.trace.foreign.nvbit.MOST_LAUNCHES", 1)
+    with pytest.raises(memsim.MemsimError, match="more than 1 launches"):
+        Trace.load(path, "0")

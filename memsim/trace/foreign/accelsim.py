@@ -22,6 +22,7 @@ from memsim.trace.foreign.collect import (
     Collector,
     Opcode,
     TracedInstruction,
+    check_instruction,
     coordinates,
     made_from,
     read_opcode,
@@ -34,6 +35,9 @@ DIM = re.compile(r"\((\d+),(\d+),(\d+)\)")
 LIST_ALL, BASE_STRIDE, BASE_DELTA = "0", "1", "2"
 #: Up to this version each line of an instruction starts with block and warp.
 WITH_PLACES = 2
+#: What is read of a header.
+KEYS = ("kernel name", "grid dim", "block dim", "shmem", "shmem base_addr", "local mem base_addr",
+        "accelsim tracer version", "enable lineinfo")  # fmt: skip
 
 LACKS = ("names of arrays", "source lines")
 
@@ -77,7 +81,8 @@ class AccelSimReader:
                 continue
             if line[0] == "-" and not inside:
                 key, _, value = line[1:].partition("=")
-                self.header[key.strip()] = value.strip()
+                if key.strip() in KEYS:
+                    self.header[key.strip()] = value.strip()
             elif line[0] == "#":
                 if line.startswith("#BEGIN_TB"):
                     if not inside:
@@ -88,7 +93,7 @@ class AccelSimReader:
             elif line.startswith("thread block"):
                 self.block = self.blocks.add(*coordinates(line.partition("=")[2]))
             elif line.startswith("warp"):
-                self.warp = int(line.partition("=")[2])
+                self.warp = self.checked_warp(line.partition("=")[2])
             elif not line.startswith("insts"):
                 self.instruction(line.split())
         if not len(self.blocks):
@@ -98,7 +103,7 @@ class AccelSimReader:
     def begin(self) -> None:
         """End of the header."""
         shmem = self.header.get("shmem", "0")
-        shared = int(shmem) if shmem.isdecimal() else 0
+        shared = int(shmem) if re.fullmatch(r"\d{1,9}", shmem) else 0
         self.launch = Launch(self.dim("grid dim"), self.dim("block dim"), shared)
         self.blocks = BlocksSeen(self.launch.grid)
         version = self.header.get("accelsim tracer version", "3")
@@ -113,8 +118,8 @@ class AccelSimReader:
         """One line: `PC mask dest_num [dests] opcode src_num [srcs] mem_width [mode addresses]`."""
         at = 4 if self.has_places else 0
         if self.has_places:
-            x, y, z, self.warp = map(int, fields[:4])
-            self.block = self.blocks.add(x, y, z)
+            x, y, z = map(int, fields[:3])
+            self.block, self.warp = self.blocks.add(x, y, z), self.checked_warp(fields[3])
         line = int(fields[at]) if self.has_lines else 0
         at += self.has_lines
         pc, mask = fields[at], fields[at + 1]
@@ -134,6 +139,7 @@ class AccelSimReader:
         """The memory instruction, or the name of one that is not counted; cached."""
         key = pc, text, line
         if key not in self.instructions:
+            check_instruction(self.instructions, pc, text)
             opcode = read_opcode(text)
             place = f" (line {line})" if line else ""
             self.instructions[key] = (
@@ -151,6 +157,13 @@ class AccelSimReader:
         return self.collector.trace(
             name, self.launch, len(self.blocks), made_from("Accel-Sim trace", self.path, lacks)
         )
+
+    def checked_warp(self, text: str) -> int:
+        """The number of a warp of the block."""
+        warp = int(text)
+        if not 0 <= warp < self.launch.warps:
+            self.fail(f"a block of {self.launch.threads} threads has no warp {warp}")
+        return warp
 
     def dim(self, key: str) -> tuple[int, int, int]:
         """Extents in the header."""

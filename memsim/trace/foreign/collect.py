@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.access import NONE, Site, SiteRequests
-from memsim.arch.units import WARP, WORD
+from memsim.arch.units import LINE, WARP, WORD
 from memsim.errors import MemsimError
 from memsim.instruction import Instruction
 from memsim.isa.memory import matrix_count
@@ -37,17 +37,24 @@ OTHERS = {
     **dict.fromkeys(("UTMAPF", "UBLKPF"), "bulk copy"),
 }
 #: A modifier with the bits of an element, and how many there are.
-BITS = re.compile(r"[USFB]?F?(8|16|32|64|128)(?:x([0-9]))?")
+FLOAT = re.compile(r"B?F\d")
+BITS = re.compile(r"[USFB]?F?(\d{1,3})(?:x([0-9]))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Opcode:
-    """The memory operation of an opcode. lanes: how many lanes, from 0 on, supply an address."""
+    """The memory operation of an opcode. lanes: how many lanes, from 0 on, supply an address.
+
+    Of an access through a generic address in_shared: what it is there; unmade: what an atomic is that makes
+    none there.
+    """
 
     access: str
     space: str
     width: int
     lanes: int = WARP
+    in_shared: str = ""
+    unmade: str = ""
 
 
 @lru_cache(maxsize=4096)
@@ -69,7 +76,15 @@ def read_opcode(text: str) -> Opcode | str | None:
         return Opcode("cp_async_cg" if "BYPASS" in modifiers else access, "copy", width)
     if access not in ("load", "store", "atomic", "reduction"):
         return None
-    return Opcode(_atomic(modifiers) if (access, space) == ("atomic", "shared") else access, space, width)
+    in_shared = _atomic(modifiers) if access == "atomic" else access
+    if space != "generic":
+        return Opcode(in_shared if space == "shared" else access, space, width)
+    if access != "atomic":
+        return Opcode(access, space, width, in_shared="load_generic" if access == "load" else access)
+    unmade = "atomic_cas_unmade" if in_shared == "atomic_cas" else "atomic_unmade"
+    if width > WORD or any(map(FLOAT.match, modifiers)):
+        in_shared = "atomic_generic"  # shared memory has no such atomic
+    return Opcode(access, space, width, in_shared=in_shared, unmade=unmade)
 
 
 def _width(modifiers: list[str]) -> int:
@@ -92,6 +107,8 @@ OF_EACH = 1 << 3
 
 #: The windows of shared and local memory start at multiples of this many bytes.
 WINDOW = 1 << 24
+#: What files may name: addresses below this one, and so many instructions, which each take memory.
+MOST_ADDRESS, MOST_INSTRUCTIONS, LONGEST_NAME = 1 << 62, 1 << 15, 1 << 8
 
 #: The source file in reports: the memory instructions of the trace, one per line.
 LISTING = "instructions"
@@ -133,7 +150,12 @@ class Batch:
         return len(self.masks)
 
     def add_steps(self, mask: int, first: int, stride: int) -> None:
-        """The active lanes' addresses are `stride` bytes apart."""
+        """The active lanes' addresses are `stride` bytes apart.
+
+        Raises:
+            MemsimError: an address is outside of memory.
+        """
+        _check_addresses(first, first + stride * (mask.bit_count() - 1))
         self.in_steps.append(len(self.masks))
         self.masks.append(mask)
         self.firsts.append(first)
@@ -143,13 +165,14 @@ class Batch:
         """One address for each active lane.
 
         Raises:
+            MemsimError: an address is outside of memory.
             ValueError: the numbers of addresses and active lanes differ.
         """
-        before = len(self.addresses)
-        self.addresses.extend(addresses)
-        if len(self.addresses) - before != mask.bit_count():
-            del self.addresses[before:]
+        own = list(addresses)
+        if len(own) != mask.bit_count():
             raise ValueError("the numbers of addresses and active lanes differ")
+        _check_addresses(min(own, default=0), max(own, default=0))
+        self.addresses.extend(own)
         self.in_full.append(len(self.masks))
         self.masks.append(mask)
 
@@ -166,6 +189,24 @@ class Batch:
         addresses[self.in_full] = full
         blocks, warps = np.array(self.blocks, np.int64), np.array(self.warps, np.int32)
         return SiteRequests(addresses, active, None, blocks, warps)
+
+
+def _check_addresses(*addresses: int) -> None:
+    if min(addresses) < 0 or max(addresses) >= MOST_ADDRESS:
+        raise MemsimError("an address is outside of memory")
+
+
+def check_instruction(known: Sized, *names: str) -> None:
+    """Check that one more than the `known` instructions may be named.
+
+    Raises:
+        MemsimError: there are too many.
+        ValueError: no instruction has such a name.
+    """
+    if len(known) >= MOST_INSTRUCTIONS:
+        raise MemsimError(f"it has more than {MOST_INSTRUCTIONS:,} different instructions")
+    if sum(map(len, names)) > LONGEST_NAME or not all(map(str.isprintable, names)):
+        raise ValueError("this is no instruction")
 
 
 def coordinates(text: str) -> tuple[int, int, int]:
@@ -231,7 +272,7 @@ class Collector:
         self.local_base = local_base
         self.waiting: dict[TracedInstruction, Batch] = {}
         self.count = 0
-        self.sites: dict[tuple[TracedInstruction, str], Site] = {}
+        self.sites: dict[tuple[TracedInstruction, str, str], Site] = {}
         self.uncounted: Counter[str] = Counter()
 
     def batch(self, instruction: TracedInstruction, block: int, warp: int) -> Batch:
@@ -287,13 +328,26 @@ class Collector:
             made = np.flatnonzero(here.active.any(1))
             if len(made):
                 self._record(instruction, space, here[made])
+        if instruction.opcode.unmade:
+            self._unmade(instruction, requests[np.flatnonzero(~(requests.active & shared).any(1))])
+
+    def _unmade(self, instruction: TracedInstruction, requests: SiteRequests) -> None:
+        """What atomics with no lane in shared memory take there: one lane of each group, at address 0."""
+        opcode = instruction.opcode
+        lanes = min(WARP, LINE // opcode.width)
+        groups = requests.active.reshape(len(requests), WARP // lanes, lanes)
+        first = (groups & (groups.cumsum(2) == 1)).reshape(requests.active.shape)
+        made = replace(requests, addresses=np.zeros_like(requests.addresses), active=first)
+        if first.any():
+            self.recorder.requests(self._site(instruction, "shared", opcode.unmade), made)
 
     def _copies(self, instruction: TracedInstruction, requests: SiteRequests) -> None:
         """Pairs of lines: the one in the window of shared memory is the destination, the other the source."""
         rows = np.arange(0, len(requests) - 1, 2)
         shared, active = self._in_window(requests.addresses, self.shared_base), requests.active
         inside: NDArray[np.bool_] = np.asarray((shared | ~active).all(1) & active.any(1), np.bool_)
-        told = inside[rows] != inside[rows + 1]
+        made = active[rows].any(1) | active[rows + 1].any(1)
+        told = (inside[rows] != inside[rows + 1]) | ~made
         paired = len(requests) % 2 == 0 and bool(told.all())
         if self.shared_base is None or not paired:
             for space in ("shared", "global"):
@@ -313,11 +367,13 @@ class Collector:
             return np.zeros(addresses.shape, np.bool_)
         return (addresses >= base) & (addresses < base + WINDOW)
 
-    def _site(self, instruction: TracedInstruction, space: str) -> Site:
-        key = instruction, space
+    def _site(self, instruction: TracedInstruction, space: str, access: str = "") -> Site:
+        """access: if it is not the opcode's."""
+        opcode = instruction.opcode
+        access = access or (space == "shared" and opcode.in_shared) or opcode.access
+        key = instruction, space, access
         if key not in self.sites:
-            opcode = instruction.opcode
-            self.sites[key] = Site(len(self.sites), instruction, opcode.access, space, opcode.width)
+            self.sites[key] = Site(len(self.sites), instruction, access, space, opcode.width)
         return self.sites[key]
 
     def trace(self, kernel: str, launch: Launch, blocks: int, origin: Origin) -> TraceData:
@@ -325,10 +381,10 @@ class Collector:
         self.flush()
         sites, columns = self.recorder.columns()
         order = sorted(
-            {instruction for instruction, _ in self.sites}, key=lambda each: (each.address, each.text)
+            {instruction for instruction, *_ in self.sites}, key=lambda each: (each.address, each.text)
         )
         line_of = {instruction: number for number, instruction in enumerate(order, 1)}
-        places = {site.index: line_of[instruction] for (instruction, _), site in self.sites.items()}
+        places = {site.index: line_of[instruction] for (instruction, *_), site in self.sites.items()}
         numbers = sorted(self.recorder.sites)
         named = [
             replace(site, file=LISTING, line=places[number])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.launch import Launch
+from memsim.launch import MAX_THREADS, Launch
 from memsim.names.demangle import demangle
 from memsim.trace.foreign.collect import (
     ALL_DYNAMIC,
@@ -20,6 +20,7 @@ from memsim.trace.foreign.collect import (
     Collector,
     Opcode,
     TracedInstruction,
+    check_instruction,
     coordinates,
     made_from,
     read_opcode,
@@ -27,8 +28,9 @@ from memsim.trace.foreign.collect import (
 from memsim.trace.record import Recorder
 from memsim.trace.trace_data import TraceData
 
+ANNOUNCED = "LAUNCH - Kernel pc"
 LAUNCH = re.compile(
-    r"LAUNCH - Kernel pc \S+ - Kernel name (?P<name>.*?) - (?:grid|kernel) launch id (?P<id>\d+)"
+    r"LAUNCH - Kernel pc \S+ - Kernel name (?P<name>.{0,16384}?) - (?:grid|kernel) launch id (?P<id>\d+)"
     r" - grid size (?P<grid>\d+,\d+,\d+) - block size (?P<block>\d+,\d+,\d+)(?:.*? - shmem (?P<shmem>\d+))?"
 )
 ACCESS = re.compile(
@@ -36,34 +38,41 @@ ACCESS = re.compile(
     r" - (?P<opcode>[A-Z]\S*) - (?P<addresses>.*)"
 )
 ALL = (1 << WARP) - 1
+#: Launches of a file, which are held while it is read.
+MOST_LAUNCHES = 1 << 16
 LACKS = (
     "names of arrays",
     "source lines",
     "which instruction of an opcode it was",
     "which lanes are active (a lane with address 0 is assumed not to be)",
+    "which warp of its block it was",
 )
 
 
 @dataclass
 class TracedLaunch:
-    """One launch: its name and shape as far as known, and the warps that made requests."""
+    """One launch: its name and shape as far as known.
+
+    again: an earlier one has its number, and made requests.
+    """
 
     number: int
     name: str = ""
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     shared_bytes: int = 0
+    again: bool = False
 
 
 @dataclass
 class ExtentsSeen:
-    """What requests of a launch show of its shape."""
+    """What requests of a launch show of its shape; warps: places for them on a multiprocessor."""
 
     grid: tuple[int, int, int] = (1, 1, 1)
     warps: int = 1
 
     def show(self, cta: tuple[int, int, int], warp: int) -> None:
-        """There is this block, and this warp in it."""
+        """There is this block, and a warp of it in this place."""
         x, y, z = self.grid
         self.grid = max(x, cta[0] + 1), max(y, cta[1] + 1), max(z, cta[2] + 1)
         self.warps = max(self.warps, warp + 1)
@@ -99,7 +108,7 @@ def read_nvbit(
         launch = _shape(chosen, requests[chosen.number])
         blocks = BlocksSeen(launch.grid)
         collector = Collector(recorder(), zero_is_idle=True)
-        _collect(chosen, blocks, numbered(), collector)
+        _collect(chosen, launch, blocks, numbered(), collector)
     except (ValueError, OverflowError):
         message = f"a request must have {WARP} addresses"
         raise MemsimError(message, file=str(path), line=number) from None
@@ -110,8 +119,12 @@ def read_nvbit(
     return _trace(chosen, launch, len(blocks), path, collector)
 
 
-def _collect(chosen: TracedLaunch, blocks: BlocksSeen, lines: Iterator[str], collector: Collector) -> None:
+def _collect(
+    chosen: TracedLaunch, launch: Launch, blocks: BlocksSeen, lines: Iterator[str], collector: Collector
+) -> None:
     """Adds the requests of a launch to the collector, and their blocks.
+
+    The tool tells the place of a warp on its multiprocessor (`%warpid`), which may be any.
 
     Raises:
         MemsimError: a block that the grid has not.
@@ -125,6 +138,7 @@ def _collect(chosen: TracedLaunch, blocks: BlocksSeen, lines: Iterator[str], col
             continue
         opcode = match["opcode"]
         if opcode not in instructions:
+            check_instruction(instructions, opcode)
             known = read_opcode(opcode)
             instructions[opcode] = (
                 TracedInstruction(opcode, opcode=known) if isinstance(known, Opcode) else known or opcode
@@ -134,7 +148,7 @@ def _collect(chosen: TracedLaunch, blocks: BlocksSeen, lines: Iterator[str], col
         if not isinstance(found, TracedInstruction):
             collector.uncounted[f"{found} request"] += 1
             continue
-        batch = collector.batch(found, block, int(match["warp"]))
+        batch = collector.batch(found, block, int(match["warp"]) % launch.warps)
         batch.add_full(ALL, [int(text, 16) for text in match["addresses"].split()])
 
 
@@ -144,30 +158,26 @@ def _launches(lines: Iterator[str]) -> tuple[dict[int, TracedLaunch], dict[int, 
     Versions of the tool differ in whether a launch's line has its number or the next one; the first launch of
     a process is number 0.
     """
-    found: list[tuple[int, TracedLaunch]] = []
+    launches: dict[int, TracedLaunch] = {}
     requests: dict[int, ExtentsSeen] = {}
+    ahead = None
     for line in lines:
-        match = LAUNCH.search(line)
+        at = line.find(ANNOUNCED)
+        match = LAUNCH.match(line, at) if at >= 0 else None
         if match is not None:
             told, shared = int(match["id"]), int(match["shmem"] or 0)
-            found.append(
-                (
-                    told,
-                    TracedLaunch(
-                        told, match["name"], coordinates(match["grid"]), coordinates(match["block"]), shared
-                    ),
-                )
-            )
+            ahead = told == 1 if ahead is None else ahead
+            number, shape = told - ahead, (coordinates(match["grid"]), coordinates(match["block"]))
+            launches[number] = TracedLaunch(number, match["name"], *shape, shared, again=number in requests)
             continue
         access = ACCESS.search(line)
         if access is not None:
+            if access["id"] is None and len(launches) > 1:
+                raise MemsimError("this request does not tell which of the launches above made it")
             seen = requests.setdefault(int(access["id"] or 0), ExtentsSeen())
             seen.show(coordinates(access["cta"]), int(access["warp"]))
-    ahead = bool(found) and found[0][0] == 1
-    launches = {}
-    for told, launch in found:
-        launch.number = told - ahead
-        launches[launch.number] = launch
+        if max(len(launches), len(requests)) > MOST_LAUNCHES:
+            raise MemsimError(f"it has more than {MOST_LAUNCHES:,} launches")
     return launches, requests
 
 
@@ -189,7 +199,14 @@ def _choose(
             file=str(path),
             hint=f"choose one by --kernel, its name or number: {names}",
         )
-    return launches.get(fitting[0], TracedLaunch(fitting[0]))
+    chosen = launches.get(fitting[0], TracedLaunch(fitting[0]))
+    if chosen.again:
+        raise MemsimError(
+            f"several launches have the number {chosen.number}, and nothing tells their requests apart",
+            file=str(path),
+            hint="write each run of the program to a file of its own",
+        )
+    return chosen
 
 
 def _is_called(name: str, wanted: str | None) -> bool:
@@ -198,7 +215,8 @@ def _is_called(name: str, wanted: str | None) -> bool:
 
 def _shape(kernel: TracedLaunch, seen: ExtentsSeen) -> Launch:
     """The launch as it is told; what is not told as the requests show it."""
-    return Launch(kernel.grid or seen.grid, kernel.block or (WARP * seen.warps, 1, 1), kernel.shared_bytes)
+    block = kernel.block or (min(WARP * seen.warps, MAX_THREADS), 1, 1)
+    return Launch(kernel.grid or seen.grid, block, kernel.shared_bytes)
 
 
 def _trace(kernel: TracedLaunch, launch: Launch, blocks: int, path: Path, collector: Collector) -> TraceData:
