@@ -22,6 +22,7 @@ from memsim.model.texture_fetches import texture_access, texture_limits
 
 #: Bits of a count of one request: 32 lanes of 16 bytes take at most 128 wavefronts, sectors or lines.
 BITS = 15
+LOWEST = np.int64((1 << BITS) - 1)
 IN_A_WORD = 4
 #: A loop of a load and a compare-and-swap: space and access.
 SWAP_LOOP = ("shared", "atomic_loop")
@@ -176,6 +177,6 @@ def _packed(columns: list[np.ndarray]) -> Counts:
         word = np.zeros(len(columns[0]), np.int64)
         for column in columns[start : start + IN_A_WORD]:
             word <<= BITS
-            word |= column
+            word |= column & LOWEST  # `UNKNOWN` is -1
         words.append(word)
     return np.stack(words, axis=1)

@@ -133,3 +133,16 @@ def test_counts_of_fifteen_bits_do_not_run_into_each_other() -> None:
     )
     assert len(np.unique(_packed(list(counts.T)), axis=0)) == len(counts)
     assert len(np.unique(_packed([np.array([0, 1]), np.array([16, 0])]), axis=0)) == 2
+
+
+def test_what_the_profiler_does_not_know_hides_nothing_else() -> None:
+    """Copies of as many sectors, two lanes of one place to the same 128 bytes: only one of them overlaps."""
+    active = LANES[None] < 4
+
+    def copied(to: list[int], source: list[int]) -> bytes:
+        shared, outside = (np.pad(np.array([lanes]), ((0, 0), (0, 28))) for lanes in (to, source))
+        return alike("global", "cp_async_cg", 16, outside, active, shared, SM_90).tobytes()
+
+    one = copied([32, 0, 16, 48], [48, 16, 0, 16])
+    assert one != copied([48, 32, 32, 16], [0, 32, 16, 32])
+    assert one == copied([32, 0, 16, 48], [176, 144, 128, 144])
