@@ -10,7 +10,7 @@ import csv
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO
@@ -136,7 +136,7 @@ class Kept(ABC):
             return []
         try:
             header, rows = self._read()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, csv.Error) as error:
             raise MemsimError(f"cannot read the results: {error}", file=str(self.path)) from None
         if header != self.header:
             raise MemsimError(
@@ -218,8 +218,8 @@ class CsvFile(Kept):
         """Nothing to do: each result is already written."""
 
     def _read(self) -> tuple[list[str], list[list[Any]]]:
-        text = self.path.read_text(encoding="utf-8")
-        rows = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))
+        text = self.path.read_bytes().decode()
+        rows = list(csv.reader(StringIO(text[: text.rfind("\n") + 1], newline="")))
         return (rows[0], [*rows[1:]]) if rows else ([], [])
 
     def _write(self, file: BinaryIO) -> None:

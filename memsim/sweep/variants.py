@@ -9,29 +9,30 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from itertools import product
 from math import prod
 from typing import Any
 
+from memsim.api.kernel_file import KernelFile
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
 from memsim.sweep.results import KEY, NAMES
-from memsim.targets.cache import model_version
+from memsim.targets.cache import key_before, model_version
 from memsim.targets.offers import Spell
 from memsim.targets.target import catalogue, is_file, read_job
 
-RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
+RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(\d{1,18}))?")
 BETWEEN = "|"
 #: Keys whose texts are extents of a launch, and those whose text is one integer.
 EXTENTS, INTEGERS = ("grid", "block"), ("shared_bytes", "blocks", "max_steps")
 #: Keys whose texts change the amount of work.
 WORK = ("size", "grid", "blocks", "args")
-#: More variants than this are probably a mistake in a range.
-MOST = 100_000
+#: More variants than this are probably a mistake in a range, and so are more values of a text.
+MOST, MOST_VALUES = 100_000, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def alternatives(text: str) -> tuple[str, ...]:
     """The values of a text: `0..8` nine integers, `0..8..4` three, `a|b` two texts; else itself.
 
     Raises:
-        MemsimError: an empty range.
+        MemsimError: an empty range, or one of too many values.
     """
     found: list[str] = []
     for part in text.split(BETWEEN):
@@ -75,6 +76,11 @@ def alternatives(text: str) -> tuple[str, ...]:
         numbers = range(first, last + 1, step) if step else range(0)
         if not numbers:
             raise MemsimError(f"{part} is an empty range", hint="FIRST..LAST or FIRST..LAST..STEP")
+        if len(numbers) > MOST_VALUES:
+            raise MemsimError(
+                f"{part} are {len(numbers):,} values; at most {MOST_VALUES:,} are tried",
+                hint="use a step, as 0..64..8",
+            )
         found += map(str, numbers)
     return tuple(dict.fromkeys(found))
 
@@ -170,10 +176,16 @@ def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[st
 
 
 def _key(target: str, said: Mapping[str, Any], job: Job, timed: bool) -> str:
-    """A key of everything that determines the counts: memsim itself, the launch, and the file's content."""
+    """A key of everything that determines the counts: memsim itself, the launch, and what is read.
+
+    That is the file itself, and as far as it is known before the kernel is compiled what it includes, and the
+    files of arrays.
+    """
     path = job.kernel.folder / job.kernel.file
     content = sha256(path.read_bytes()).hexdigest() if file_exists(path) else ""
-    parts = [model_version(), target, dict(said), content, timed]
+    if isinstance(job.kernel, KernelFile):  # nvcc reads what NVRTC does, and the system's headers
+        job = replace(job, kernel=replace(job.kernel, compiler=None))
+    parts = [model_version(), target, dict(said), content, key_before(job), timed]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -12,7 +12,7 @@ import pytest
 import memsim
 from memsim.sweep import analyze_variants as module
 from memsim.sweep import results_shown
-from memsim.sweep.results import Counts, VariantResult, frontier, groups
+from memsim.sweep.results import Counts, VariantResult, frontier, groups, kept_in
 from memsim.sweep.variants import alternatives, targets_of, variants
 from memsim.targets.target import read_job
 from tests.cli.conftest import memsim as run  # noqa: F401  # the fixture of the command line
@@ -255,3 +255,49 @@ def marks_of(*results: VariantResult) -> list[str]:
     assert "with layout a, 9 shared bytes" in text
     assert ("\n+ costs more" in text) == any("+" in line[:1] for line in text.splitlines()[3:6])
     return [line[:1].strip() for line in text.splitlines()[3 : 3 + len(results)]]
+
+
+def test_what_a_source_includes_is_a_part_of_it(folder: Path) -> None:
+    (folder / "pitch.h").write_text("#define PITCH 33\n")
+    (folder / "tile.cu").write_text('#include "pitch.h"\n' + CUDA)
+    (folder / "in.npy").write_bytes(b"1")
+
+    def keys(compiler: str) -> list[str]:
+        texts = {"grid": "1", "block": "32,32", "args": ["@in.npy"], "options": ["-DPAD=0..1"]}
+        return [variant.key for variant in variants("tile.cu", {**texts, "compiler": compiler})]
+
+    for compiler in ("nvrtc", "nvcc"):
+        before = keys(compiler)
+        (folder / "other.h").write_text("#define PITCH 32\n")
+        assert keys(compiler) == before
+        for changed in ("pitch.h", "in.npy"):
+            (folder / changed).write_text((folder / changed).read_text() + "\n")
+            now = keys(compiler)
+            assert not {*now} & {*before}
+            before = now
+
+
+def test_a_range_of_billions_is_refused(folder: Path) -> None:
+    assert len(alternatives("1..1000000")) == 1_000_000
+    for text in ("1..2000000000", f"-{10**18 - 1}..{10**18 - 1}"):
+        with pytest.raises(memsim.MemsimError, match="values; at most 1,048,576"):
+            alternatives(text)
+    assert alternatives("1.." + "9" * 5000) == ("1.." + "9" * 5000,)
+
+
+@pytest.mark.parametrize("value", ["1", "a\u2028b", "a\nb", 'a"b'])
+def test_values_come_back_whatever_they_are_made_of(value: str, tmp_path: Path) -> None:
+    file = kept_in(tmp_path / "r.csv", ("A",))
+    result = VariantResult({"A": value}, Counts(wavefronts=1), "key")
+    file.write([])
+    file.add(result)
+    assert file.read() == [result]
+
+
+def test_a_file_that_is_no_csv(tmp_path: Path) -> None:
+    file = kept_in(tmp_path / "r.csv", ("A",))
+    file.write([VariantResult({"A": "x" * 1000}, Counts(), "key")])
+    assert len(file.read()) == 1
+    file.write([VariantResult({"A": "x" * 200_000}, Counts(), "key")])
+    with pytest.raises(memsim.MemsimError, match="cannot read the results: field larger"):
+        file.read()
