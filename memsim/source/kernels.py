@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from memsim.source.syntax import Node, Tree, has_parser, is_fragment, parse, parse_declarations, place_of
-from memsim.source.text import NO_CODE, split_at_commas, substitute_names
+from memsim.source.text import NO_CODE, split_at_commas, substitute_names, without_dead_branches
 
 _KEPT_OUT = re.compile(
     r"\b(?:__restrict__|__restrict|restrict|__grid_constant__)\b|\[\[.*?\]\]|\((?=[\s*&]*$)"
@@ -90,6 +90,7 @@ class KernelSource:
 @lru_cache(maxsize=64)
 def kernels(text: str) -> tuple[KernelSource, ...]:
     """The kernels of a source in the order of their definitions, without duplicates."""
+    text = without_dead_branches(text)
     if "__global__" not in text:
         return ()
     tree = parse(text)

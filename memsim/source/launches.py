@@ -11,7 +11,7 @@ A function such as `template <int D> void launch(...)` launches `kernel<D, D / 8
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -28,12 +28,20 @@ from memsim.source.syntax import (
     place_of,
     walk,
 )
-from memsim.source.text import bracket_end, split_at_commas, substitute_names, without_comments
+from memsim.source.text import (
+    bracket_end,
+    split_at_commas,
+    substitute_names,
+    without_comments,
+    without_dead_branches,
+)
 from memsim.source.values import (
     changes,
     constants,
     functions,
     initializers,
+    reference_parameters,
+    referred_to,
     scope_at_end,
     types_named,
     value_of,
@@ -49,7 +57,7 @@ _SWITCH = re.compile(r"\b[A-Z][A-Z0-9_]+\s*\(([^;{}]*?)\[[&=]?\]")
 _UNSET = r"\bdim3\s+(?:\w+\s*(?:\((?:[^;()]|\([^;()]*\))*\)\s*)?,\s*)*%s\s*[;,)]"
 _MEMBER = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\.\s*([xyz])\b(?!\s*[\w(])")
 # After its declaration a variable, or a member of it, is written, or its address taken.
-_CHANGED = r"\b%s\s*(?:\.\s*\w+\s*)?(?:(?:[-+*/%%&|^]|<<|>>)?=(?!=)|\+\+|--)|[,(]\s*&\s*%s\b"
+_CHANGED = r"\b%s\s*(?:\.\s*\w+\s*)?(?:(?:[-+*/%%&|^]|<<|>>)?=(?!=)|\+\+|--)|[,(=]\s*&\s*%s\b"
 
 _LEVELS = 4
 _DEFINE = re.compile(rb"[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)")
@@ -136,11 +144,14 @@ class LaunchSource:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What is known in a whole file: kernels' names, constants, functions, and the values the user gives."""
+    """What is known in a whole file: kernels' names, constants, functions, which of their parameters are
+    references, and the values the user gives.
+    """
 
     kernels: frozenset[str]
     constants: Mapping[str, Number]
     functions: Mapping[str, Formula]
+    references: Mapping[str, Collection[int]]
     given: Mapping[str, Number]
 
 
@@ -150,6 +161,7 @@ def launches(text: str, given: tuple[tuple[str, Number], ...] = ()) -> tuple[Lau
 
     given: values of names that the source leaves open, such as the parameters of a launching function.
     """
+    text = without_dead_branches(text)
     if "<<<" not in text:
         return ()
     code = without_comments(text)
@@ -158,6 +170,7 @@ def launches(text: str, given: tuple[tuple[str, Number], ...] = ()) -> tuple[Lau
         frozenset(kernel.plain for kernel in kernels(text)),
         {**constants(code, values), **values},
         functions(code),
+        reference_parameters(code),
         values,
     )
     found = list(_launches_in(parse(text), file, 0))
@@ -212,8 +225,11 @@ class _LaunchReader:
         numbers = {name: value_of(value, file.constants) for name, value in self.bound.items()}
         outside = {**file.constants, **{name: value for name, value in numbers.items() if value is not None}}
         outside.update({**constants(self.around, outside, last=True), **file.given})
-        self.constants = {**outside, **variables(whole, outside, file.functions), **file.given}
-        self.scope = Surroundings(self.constants, file.functions, initializers(whole))
+        changed = referred_to(whole, file.references)
+        kept = {name: made for name, made in initializers(whole).items() if name not in changed}
+        self.changed = referred_to(self.around, file.references)
+        self.constants = {**outside, **variables(whole, outside, file.functions, changed), **file.given}
+        self.scope = Surroundings(self.constants, file.functions, kept)
         names = _names_of_templates(function) | {
             name for found in _LOCAL.findall(self.around) for name in found
         }
@@ -278,7 +294,7 @@ class _LaunchReader:
             if declared:
                 start = declared[-1].end()
                 end = bracket_end(self.around, start, self.around[start - 1]) or len(self.around)
-                if re.search(_CHANGED % (name, name), self.around[end:]):
+                if text in self.changed or re.search(_CHANGED % (name, name), self.around[end:]):
                     return (Size(text, None, None),)
                 inside = self.around[start : end - 1]
                 return tuple(self._size(part.strip()) for part in split_at_commas(inside) if part.strip())
@@ -302,7 +318,8 @@ class _LaunchReader:
         said = text
         if re.fullmatch(r"\w+", text) and text not in self.constants:
             declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", self.around)
-            said = declared[0] if len(declared) == 1 == changes(text, self.around) else text
+            is_kept = len(declared) == 1 == changes(text, self.around) and text not in self.changed
+            said = declared[0] if is_kept else text
         said = _MEMBER.sub(self._member, substitute_names(said, self.bound))
         value = self.scope.value(said)
         if value is not None:

@@ -214,6 +214,22 @@ def lines_by_condition(
         yield line, is_ours, tuple(branch for _, branch in groups)
 
 
+_NUMBERED = re.compile(r"^[ \t]*#[ \t]*if[ \t]+[01]\b", re.MULTILINE)
+
+
+def without_dead_branches(text: str) -> str:
+    """The text without what `#if 0`, and `#else` of `#if 1`, leave out; its lines are blank."""
+    if not _NUMBERED.search(text):
+        return text
+
+    def decide(directive: str, condition: str, number: int) -> bool | None:
+        return {"0": False, "1": True}.get(condition) if directive == "if" else None
+
+    decided = lines_by_condition(without_comments(text), decide)
+    lines = zip(text.split("\n"), decided)
+    return "\n".join("" if is_ours or False in groups else line for line, (_, is_ours, groups) in lines)
+
+
 _ASM = re.compile(r"\b(?:asm|__asm|__asm__)\b[\s\w]*\(")
 _STARTED = re.compile(r'"[^"]*\b[a-z]\w*\.')  # an instruction in a string: "ld.shared"
 _TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?P<string>(?:[^"\\]|\\.)*)"|(?P<end>[:)])', re.DOTALL)

@@ -72,15 +72,19 @@ def declared_pairs(inside: str) -> list[tuple[str, str]]:
 
 
 def variables(
-    code: str, known: Mapping[str, Number], functions: Mapping[str, Formula] | None = None
+    code: str,
+    known: Mapping[str, Number],
+    functions: Mapping[str, Formula] | None = None,
+    changed: Collection[str] = (),
 ) -> dict[str, int]:
     """Integer variables of a function that keep the constant that they are initialized with.
 
-    A variable that is declared twice, assigned again, incremented, or whose address or reference may be taken
-    is left out.
+    As `initializers`, without those that are `changed` elsewhere.
     """
     found: dict[str, int] = {}
     for name, expression in initializers(code).items():
+        if name in changed:
+            continue
         value = value_of(expression, {**known, **found}, functions)
         found.update({} if value is None else {name: value})
     return found
@@ -88,7 +92,10 @@ def variables(
 
 @lru_cache(maxsize=16)
 def initializers(code: str) -> Mapping[str, str]:
-    """What the integer variables of a function that never change are initialized with, by name."""
+    """What the integer variables of a function that never change are initialized with, by name.
+
+    A variable that is declared twice, assigned again, incremented, or whose address may be taken is left out.
+    """
     found = {}
     for declared in _VARIABLE.findall(code):
         for part in split_at_commas(declared):
@@ -102,6 +109,40 @@ def changes(name: str, code: str) -> int:
     """How often a variable gets a value, or may get one: its initialization is the first."""
     assigned = r"(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))"
     return len(re.findall(rf"\b{name}\s*{assigned}|(?:\+\+|--|(?<!&)&(?!&)|>>)\s*{name}\b", code))
+
+
+# `void halve(int &n)`, and `auto halve = [](int &n)`; `int &m = n;` and `auto &m(n);`.
+_TAKES = re.compile(
+    r"(?<=[\w>])(?<!\breturn)(?<!\belse)(?:\s+|\s*[*&]{1,3}\s*)(\w+)\s*\(([^(){};]*)\)[\s\w]*[{;]"
+    r"|\b(\w+)\s*=\s*\[[^][]*\]\s*\(([^(){};]*)\)"
+)
+_LONGEST_CALL = 300  # characters of its arguments: calls may be nested by the thousand
+_CALL = re.compile(r"\b(\w+)\s*(?:<[^;<>]*>\s*)?\(")
+_REFERS = re.compile(
+    r"\b(const\s+)?(?:auto|[\w:]{1,200}(?:<[^;<>]*>)?)\s*(const\s*)?&&?\s*\w+\s*[=({]\s*(\w+)\s*[;,)}]"
+)
+_OF_STD = {"swap": {0, 1}, "exchange": {0}}
+
+
+def reference_parameters(code: str) -> dict[str, set[int]]:
+    """Which parameters of a source's functions are references by which these may change what is given."""
+    found = {name: {*places} for name, places in _OF_STD.items()}
+    for name, inside, called, of_lambda in _TAKES.findall(code):
+        for place, parameter in enumerate(split_at_commas(inside or of_lambda)):
+            if "&" in parameter and not re.search(r"\bconst\b", parameter):
+                found.setdefault(name or called, set()).add(place)
+    return found
+
+
+def referred_to(code: str, references: Mapping[str, Collection[int]]) -> set[str]:
+    """The variables of a code that it has references to, or passes on as `references` of functions."""
+    found = {name for fixed, fixed_too, name in _REFERS.findall(code) if not fixed and not fixed_too}
+    for call in _CALL.finditer(code):
+        if call[1] in references:
+            inside = code[call.end() : call.end() + _LONGEST_CALL]
+            given = split_at_commas(inside[: max(0, bracket_end(inside, 0) - 1)])
+            found |= {given[place].strip() for place in references[call[1]] if place < len(given)}
+    return found
 
 
 def types_named(name: str, code: str) -> list[str]:

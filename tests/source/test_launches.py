@@ -264,3 +264,70 @@ def test_a_size_that_another_dim3_has_is_no_dim3_itself(declared: str, block: st
     code = f"__global__ void k(int *x) {{}}\nvoid run(int *x, int n) {{ {declared} k<<<8, {block}>>>(x); }}"
     (launch,) = launches(code)
     assert [size.value for size in launch.block] == [value]
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "grid", "block"),
+    [
+        ("", "", 4, 32),
+        ("void f(int &n) { n /= 2; }", "f(n);", 4, None),
+        ("void f(const int &n) {}", "f(n);", 4, 32),
+        ("void f(int n, dim3 &g) {}", "f(n, grid);", None, 32),
+        ("void f(int n, dim3 g) {}", "f(n, grid);", 4, 32),
+        ("template <typename T> void f(T &x);", "f<int>(n);", 4, None),
+        ("int f(int a, int b) { return a & b; }", "f(n, 3);", 4, 32),
+        ("", "auto f = [](int &x) { x = 2; }; f(n);", 4, None),
+        ("", "auto f = [](int x) { return x; }; f(n);", 4, 32),
+        ("", "int &m = n; m = 7;", 4, None),
+        ("", "const auto &m = n;", 4, 32),
+        ("", "dim3 &g = grid; g.x = 7;", None, 32),
+        ("", "dim3 *g = &grid; g->x = 7;", None, 32),
+        ("", "std::swap(n, m);", 4, None),
+        ("", "std::max(n, m);", 4, 32),
+    ],
+)
+def test_what_is_passed_on_by_reference_may_have_changed(
+    before: str, body: str, grid: int | None, block: int | None
+) -> None:
+    text = (
+        f"__global__ void k(float *a) {{}}\n{before}\n"
+        f"int main() {{ int n = 32, m = 64; dim3 grid(4); {body} k<<<grid, n>>>(nullptr); }}\n"
+    )
+    (launch,) = launches(text)
+    assert (launch.grid[0].value, launch.block[0].value) == (grid, block)
+    later = text.replace(body, "").replace("(nullptr);", f"(nullptr); {body}")
+    assert [size.value for size in (*launches(later)[0].grid, *launches(later)[0].block)] == [4, 32]
+
+
+BRANCHES = """\
+__global__ void k(float *a) {}
+#if %s
+__global__ void one(float *a) {}
+void f() { k<<<1, 1>>>(0); }
+# if FOO
+void g() { k<<<1, 2>>>(0); }
+# endif
+#else
+__global__ void two(float *a) {}
+void f() { k<<<2, 1>>>(0); }
+#endif
+void h() { k<<<3, 1>>>(0); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "lines", "names"),
+    [
+        ("0", [10, 12], ["k", "two"]),
+        ("1", [4, 6, 12], ["k", "one"]),
+        ("FAST", [4, 6, 10, 12], ["k", "one", "two"]),
+        ("0 || FAST", [4, 6, 10, 12], ["k", "one", "two"]),
+    ],
+)
+def test_what_is_switched_off_by_a_number_is_not_launched(
+    condition: str, lines: list[int], names: list[str]
+) -> None:
+    text = BRANCHES % condition
+    assert [launch.line for launch in launches(text)] == lines
+    assert [kernel.name for kernel in kernels(text)] == names
+    assert [launch.line for launch in launches("/*\n#if 0\n*/\n" + text)] == [line + 3 for line in lines]
