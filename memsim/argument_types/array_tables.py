@@ -87,6 +87,11 @@ class ArrayTable(ToMemory):
         return table.to_bytes(POINTER_BYTES, "little")
 
 
+def _check_sequence(values: object, what: str) -> None:
+    if not isinstance(values, Sequence):
+        raise MemsimError(f"a table is made of a list of {what}, not of {short_repr(values)}")
+
+
 @dataclass(frozen=True)
 class Pointers(ArrayTable):
     """A table of pointers in global memory to `arrays`; None is a null pointer."""
@@ -96,6 +101,7 @@ class Pointers(ArrayTable):
     Document = PointerTable
 
     def __post_init__(self) -> None:
+        _check_sequence(self.arrays, "arrays")
         for array in self.arrays:
             if array is not None and not isinstance(array, (np.ndarray, ArrayArg)):
                 raise MemsimError(f"a pointer in a table points to an array, not to {array!r}")
@@ -206,6 +212,7 @@ class TensorMaps(ArrayTable):
     Document = Tensors
 
     def __post_init__(self) -> None:
+        _check_sequence(self.maps, "tensor maps")
         for one in self.maps:
             if not isinstance(one, TensorMap):
                 raise MemsimError(f"a table of tensor maps holds tensor maps, not {short_repr(one)}")

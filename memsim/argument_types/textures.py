@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -42,6 +42,11 @@ class TextureArgument(ArgumentDocument, tag="texture"):
     integers: Literal["integers", "normalized"] = "integers"
     border: tuple[float, ...] = ()
     cube: bool = False
+
+
+def _check_array(array: object) -> None:
+    if not isinstance(array, (np.ndarray, ArrayArg)):
+        raise MemsimError(f"a texture is over an array of numpy or an ArrayArg, not {short_repr(array)}")
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ class Texture(Argument):
     Document = TextureArgument
 
     def __post_init__(self) -> None:
+        _check_array(self.array)
         for name, known in self.CHOICES.items():
             if getattr(self, name) not in known:
                 raise MemsimError(
@@ -98,7 +104,7 @@ class Texture(Argument):
                 f"{name} is no texture of {self.dimensions} dimensions{' and layers' * self.layered}",
                 hint=f"its shape has {axes} axes, and at the end one of 1, 2 or 4 channels",
             )
-        if len(self.border) not in (0, 4):
+        if not isinstance(self.border, Sequence) or len(self.border) not in (0, 4):
             raise MemsimError("a border has four channels", hint="border=(0.0, 0.0, 0.0, 0.0)")
         if str(np.dtype(self.array.dtype)) not in TEXELS or not self.array.nbytes:
             raise MemsimError(f"texels cannot lie over {name}", hint=f"they are made of {', '.join(TEXELS)}")
@@ -246,6 +252,7 @@ class Texture1D(Texture):
     memory: str = "linear"
 
     def __post_init__(self) -> None:
+        _check_array(self.array)
         if np.dtype(self.array.dtype) != np.float32 or self.array.nbytes % 16 or not self.array.nbytes:
             raise MemsimError(
                 f"a texture of four-float texels cannot lie over {self.array.dtype}{list(self.array.shape)}",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,6 +43,8 @@ from memsim.sass import disassemble
 
 #: The name of the file.
 LAUNCH = "launch.json"
+#: What else a launch is saved in; a source file of such a name lies in a folder of its own.
+_OWN = re.compile(r"launch\.json|kernel\.(?:cubin|ptx|sass\.gz)|array\d+\.npy", re.IGNORECASE)
 
 Text = Annotated[str, Meta(min_length=1)]
 Extents = Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=3)]
@@ -154,8 +157,10 @@ def _sources(launched: Launched, folder: Path) -> tuple[str, ...]:
     found: dict[str, str] = {}
     for name, text in launched.kernel.sources.items():
         if not in_library(name):
-            found.setdefault(PurePath(name).name, text)
+            plain = PurePath(name).name
+            found.setdefault(f"sources/{plain}" if _OWN.fullmatch(plain) else plain, text)
     for file, text in found.items():
+        (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_text(text, encoding="utf-8")
     return tuple(sorted(found))
 
@@ -252,7 +257,7 @@ def _beside(name: str, path: Path) -> bytes:
 
 def _texts(document: LaunchDocument, kernel: Kernel, path: Path) -> dict[str, str]:
     """The source files beside it, by their names in the code."""
-    texts = {file: _beside(file, path).decode("utf-8", "replace") for file in document.sources}
+    texts = {PurePath(file).name: _beside(file, path).decode("utf-8", "replace") for file in document.sources}
     named = {file for _, _, file, _ in kernel.listing}
     called = {name: texts[PurePath(name).name] for name in named if PurePath(name).name in texts}
     return {**texts, **called}

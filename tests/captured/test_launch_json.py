@@ -283,3 +283,30 @@ def test_names_of_a_structs_parts_come_back(tmp_path: Path) -> None:
         assert found[1] == 3
     plain = launch_of((array, np.int64(3)))
     assert not isinstance(read_launch(write_launch(plain, tmp_path)).args[0], StructFields)
+
+
+@pytest.mark.parametrize("name", ["k.cu", "kernel.cubin", "kernel.sass.gz", "array0.npy", "launch.json"])
+def test_a_source_of_any_name_is_saved_beside_the_rest(name: str, cubin: bytes, tmp_path: Path) -> None:
+    before = launch(cubin)
+    named = replace(before, kernel=replace(before.kernel, sources={f"/somewhere/{name}": SOURCE}))
+    after = read_launch(write_launch(named, tmp_path))
+    assert after.kernel.machine.module.content == cubin
+    assert rows(after) == rows(before)
+    assert after.kernel.sources == {name: SOURCE}
+
+
+def test_textures_and_tables_are_made_of_arrays() -> None:
+    array = ArrayArg((64, 64))
+    assert len(Pointers([array, None]).arrays) == len(TensorMaps([TensorMap(array, (8, 8))]).maps) + 1
+    assert Texture(array).size == (64, 64)
+    assert Texture1D(array).size == (1024,)
+    for wrong in (5, None, "f32[4]", [1.0, 2.0]):
+        for kind in (Texture, Texture1D):
+            with pytest.raises(MemsimError, match="a texture is over an array of numpy or an ArrayArg, not"):
+                kind(cast("Any", wrong))
+    for made_of in (5, None, array, iter([array])):
+        for table in (Pointers, TensorMaps):
+            with pytest.raises(MemsimError, match="a table is made of a list of"):
+                table(cast("Any", made_of))
+    with pytest.raises(MemsimError, match="a border has four channels"):
+        Texture(array, border=cast("Any", 5))
