@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from memsim.errors import MemsimError
 from memsim.layout.named import read_named
 from memsim.layout.notation import Nested, as_nested, congruent, leaves, like, parse, size, text
-from memsim.layout.swizzle import Swizzle
+from memsim.layout.swizzle import MOST_BITS, Swizzle
 
 #: A shape and its strides.
 Strided: TypeAlias = tuple[Nested, Nested]
@@ -99,7 +99,8 @@ class Layout:
     CuTe's notation, and `Layout.parse` reads it.
 
     Raises:
-        MemsimError: extents that are not positive, or strides that do not match the shape.
+        MemsimError: extents that are not positive, strides that do not match the shape, or more elements than
+            memory has bytes.
     """
 
     shape: Nested
@@ -117,6 +118,9 @@ class Layout:
                 f"the strides {text(stride)} do not match the shape {text(shape)}",
                 hint="give one stride for each extent, with the same nesting",
             )
+        span = sum((n - 1) * abs(step) for n, step in zip(leaves(shape), leaves(stride)))
+        if max(abs(self.offset) + span, size(shape)) >= 1 << MOST_BITS:
+            raise MemsimError("a layout has at most 2**47 elements, and spans as many")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "stride", stride)
 
@@ -213,6 +217,12 @@ class Layout:
             (n - 1) * max(step, 0) for n, step in zip(leaves(self.shape), leaves(self.stride))
         )
         return inner + 1 if self.swizzle is None else int(self.table().max()) + 1
+
+    @property
+    def lowest(self) -> int:
+        """Its lowest offset; negative if there is one, where it is swizzled."""
+        steps = zip(leaves(self.shape), leaves(self.stride))
+        return self.offset + sum((n - 1) * min(step, 0) for n, step in steps)
 
     @property
     def is_injective(self) -> bool:

@@ -23,7 +23,7 @@ from memsim.layout.swizzle import Swizzle
 EXTENTS = re.compile(r"\s*(\d{1,8}(?:x\d{1,8})*)(?:\s+([A-Za-z#].*))?\s*", re.ASCII | re.DOTALL)
 TRITON = re.compile(r"#?(?:ttg\.|triton_gpu\.)?([A-Za-z_]*[Ss]hared\w*)")
 VALUE = re.compile(r"(\w+)\s*=\s*(\[[^]]*\]|\w+)")
-PADDING = re.compile(r"\[?(\d+)\s*(?::\s*\+|,)\s*(\d+)\]?")
+PADDING = re.compile(r"\[?(\d{1,8})\s*(?::\s*\+|,)\s*(\d{1,8})\]?")
 EXAMPLE = (
     "such as 32x32 pad 1, 32x32 xor 4, 64x64 #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8}>"
 )
@@ -67,7 +67,7 @@ def _of_triton(extents: list[int], text: str) -> Parts:
     kind = TRITON.match(text)
     assert kind is not None
     name = kind[1].replace("_", "").lower()
-    order = [int(axis) for axis in re.findall(r"\d+", values.get("order", ""))]
+    order = [int(axis) for axis in re.findall(r"\d{1,8}", values.get("order", ""))]
     if values.get("transposed") in ("true", "True"):
         order = [*range(len(extents))]
     order = order or [*range(len(extents))][::-1]
@@ -78,7 +78,7 @@ def _of_triton(extents: list[int], text: str) -> Parts:
     if name.startswith("padded"):
         intervals = values.get("intervalpaddingpairs") or re.sub(r"\{.*", "", text, flags=re.DOTALL)
         paddings = {int(every): int(by) for every, by in PADDING.findall(intervals)}
-        if paddings:
+        if paddings and min(paddings) > 0:
             return _strided(extents, order, paddings)
     elif name.removesuffix("layout") in ("swizzledshared", "shared"):
         each = [_number(values, key) for key in ("vec", "perphase", "maxphase")]

@@ -69,9 +69,11 @@ def text(value: Nested) -> str:
     return f"({','.join(map(text, value))})"
 
 
-SWIZZLE = re.compile(r"(?:Sw|S|Swizzle)\s*<\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>")
-POINTER = re.compile(r"(?:o\s+)?_?smem_ptr\[(\d+)b\](?:\(\w*\))?")
-INTEGER = re.compile(r"_?(-?\d+)")
+SWIZZLE = re.compile(r"(?:Sw|S|Swizzle)\s*<\s*(\d{1,9})\s*,\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*>")
+POINTER = re.compile(r"(?:o\s+)?_?smem_ptr\[(\d{1,3})b\](?:\(\w*\))?")
+INTEGER = re.compile(r"_?(-?\d{1,18})(?!\d)")
+#: Tuples inside of each other.
+DEEPEST = 32
 EXAMPLE = "such as (8,64):(64,1) or Sw<3,4,3> o (8,64):(64,1)"
 
 
@@ -165,15 +167,17 @@ def _composed(reader: NotationReader) -> None:
         reader.fail("expected o between the swizzle and the layout")
 
 
-def _nested(reader: NotationReader) -> Nested:
+def _nested(reader: NotationReader, depth: int = 0) -> Nested:
     number = reader.match(INTEGER)
     if number:
         return int(number[1])
     if not reader.take("("):
         reader.fail("expected an integer or (")
-    items = [_nested(reader)]
+    if depth == DEEPEST:
+        reader.fail(f"tuples are nested more than {DEEPEST} deep")
+    items = [_nested(reader, depth + 1)]
     while reader.take(","):
-        items.append(_nested(reader))
+        items.append(_nested(reader, depth + 1))
     if not reader.take(")"):
         reader.fail("expected , or )")
     return tuple(items)

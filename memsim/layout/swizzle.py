@@ -7,6 +7,9 @@ from typing import Any
 
 from memsim.errors import MemsimError
 
+#: Of an offset in elements.
+MOST_BITS = 47
+
 
 @dataclass(frozen=True, slots=True)
 class Swizzle:
@@ -17,7 +20,7 @@ class Swizzle:
     unchanged, so `2**base` elements stay contiguous. Source: CUTLASS, include/cute/swizzle.hpp.
 
     Raises:
-        MemsimError: a negative number of bits, or bits that would be XORed with themselves.
+        MemsimError: a negative number of bits, or bits that would be XORed with themselves or no offset has.
     """
 
     bits: int
@@ -32,6 +35,9 @@ class Swizzle:
                 f"{self} would XOR bits with themselves",
                 hint="in Sw<B,M,S>, S or -S must be at least B",
             )
+
+        if self.base + self.bits + abs(self.shift) > MOST_BITS:
+            raise MemsimError(f"{self} has bits above the {MOST_BITS} of an offset")
 
     def __str__(self) -> str:
         """`Sw<3,4,3>`."""

@@ -54,6 +54,8 @@ class SketchArray:
         for field, value in fields.items():
             object.__setattr__(self, field, value)
         element_bytes(self.dtype)
+        if self.layout.lowest < 0:
+            raise MemsimError(f"{name}: {self.layout} has elements before the first one")
         for what, least in ((0 if offset is None else offset, 0), (align, 1)):
             if not isinstance(what, int) or what < least:
                 raise MemsimError(f"{name}: {what!r} is not a number of bytes")
@@ -111,11 +113,12 @@ def element_bytes(dtype: str) -> int:
     if dtype in ELEMENT_BYTES:
         return ELEMENT_BYTES[dtype]
     try:
-        return np.dtype(dtype).itemsize
-    except TypeError:
-        raise MemsimError(
-            f"there is no type {dtype!r}", hint="such as f32, bf16, u8, float4 or float32"
-        ) from None
+        found = np.dtype(dtype).itemsize
+    except (TypeError, ValueError):
+        found = 0
+    if found == 0:
+        raise MemsimError(f"there is no type {dtype!r}", hint="such as f32, bf16, u8, float4 or float32")
+    return found
 
 
 #: Bytes of a row of an 8x8 matrix of 16-bit elements, as ldmatrix and stmatrix address it.

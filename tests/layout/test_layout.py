@@ -204,3 +204,29 @@ def test_what_is_no_layout(make: object, message: str) -> None:
 @given(SHAPES)
 def test_the_default_is_cutes(shape: Nested) -> None:
     assert Layout(shape).table().tolist() == list(range(prod(leaves(shape))))
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("Sw<3,41,3> o (8,64):(64,1)", "Sw<3,42,3> o (8,64):(64,1)"),
+        ("Sw<1,0,46> o (8,64):(64,1)", "Sw<99999999,0,99999999> o (8,64):(64,1)"),
+        ("Sw<3,4,3> o (8,64):(64,1)", f"Sw<{'9' * 5000},4,3> o (8,64):(64,1)"),
+        ("(32,32):(4294967296,1)", "(32,32):(4611686018427387904,1)"),
+        ("(32,32):(4294967296,1)", f"(32,32):({'9' * 5000},1)"),
+        ("(1000000,1000000):(1,0)", "(100000000,100000000):(1,0)"),
+        ("(" * 20 + "8" + ")" * 20 + ":" + "(" * 20 + "1" + ")" * 20, "(" * 5000 + "8"),
+        ("64x64 #ttg.padded_shared<[32:+4]>", "64x64 #ttg.padded_shared<[0:+4]>"),
+        ("64x64 shared(vec=8, perPhase=1, maxPhase=8)", f"64x64 shared(vec=8, order=[{'9' * 5000}])"),
+    ],
+)
+def test_a_layout_that_no_memory_holds_is_an_error(good: str, bad: str) -> None:
+    assert Layout.parse(good).size
+    with pytest.raises(MemsimError):
+        Layout.parse(bad)
+
+
+def test_the_lowest_offset() -> None:
+    assert Layout(32, -1).lowest == -31
+    assert Layout(32, -1, offset=31).lowest == 0
+    assert Layout.padded(32, 32).lowest == 0

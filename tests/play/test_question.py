@@ -91,6 +91,13 @@ def test_cures_are_layouts_that_were_counted() -> None:
         ({"load": "x, y + 1"}, {"load": "x, (y + 1) % 32"}, "index 32 of axis 1 is outside of tile"),
         ({"layout": "(32,32"}, {"layout": "(32,32)"}, "expected , or"),
         ({"layout": "(9999,9999)"}, {"layout": "(64,64)"}, "more than 1,048,576"),
+        (
+            {"layout": "64x64 padded_shared<[0:+4]>"},
+            {"layout": "64x64 padded_shared<[64:+4]>"},
+            "not a layout",
+        ),
+        ({"layout": "(32,32):(-32,1)"}, {"layout": "(32,32):(32,1)"}, "before the first one"),
+        ({"element": "(-1,)f4"}, {"element": "half"}, "there is no type"),
         ({"block": "64x64"}, {"block": "32,8"}, "at most 1024"),
         ({"block": "a"}, {"block": "32"}, "one to three extents"),
         ({"store": "", "load": ""}, {"store": ""}, "neither index is given"),

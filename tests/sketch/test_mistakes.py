@@ -172,3 +172,18 @@ def test_how_it_is_called() -> None:
         memsim.analyze(kernel, args=[8])
     with pytest.raises(memsim.MemsimError, match="outside of a kernel"):
         TILE[0, 0].load()
+
+
+@pytest.mark.parametrize("dtype", ["V0", "U0", "void", "(-1,)f4", "(", ""])
+def test_a_type_without_bytes(dtype: str) -> None:
+    assert SharedArray("t", 32, "V8").itemsize == 8
+    with pytest.raises(memsim.MemsimError, match="there is no type"):
+        SharedArray("t", 32, dtype)
+
+
+@pytest.mark.parametrize("array", [SharedArray, GlobalArray])
+def test_an_array_begins_with_its_first_element(array: type[SharedArray]) -> None:
+    backwards = array("t", Layout(32, -1, offset=31))
+    assert memsim.analyze(lambda t: backwards[t.x].load(), block=32).verdict
+    with pytest.raises(memsim.MemsimError, match=r"t: \(32\):\(-1\) has elements before|t: 32:-1 has"):
+        array("t", Layout(32, -1))

@@ -208,6 +208,8 @@ def rewritten(saved: Path, path: Path, **changes: object) -> Path:
         ({"sources": {"a": 1}}, "damaged"),
         ({"sites": [{"file": "kernel.cu"}]}, "damaged"),
         ({"launch": {"grid": [1, 1, 1]}}, "damaged"),
+        ({"layouts": {"tile": ["(" * 9999, 4]}}, "damaged"),
+        ({"layouts": {"tile": [f"(8):({'9' * 5000})", 4]}}, "damaged"),
     ],
 )
 def test_a_trace_that_does_not_fit_together_is_an_error(
