@@ -210,9 +210,16 @@ def test_a_marker_must_check_something_and_the_fixture_alone_need_not(pytester: 
 
         @pytest.mark.memsim("ways <= 1")
         def test_bound(memsim): pass
+
+        @pytest.mark.memsim("ways <= 1")
+        def test_elsewhere(memsim): pytest.skip("not here")
+
+        @pytest.mark.memsim("ways <= 1")
+        def test_wrong(memsim): assert False
     """)
     result = run(pytester)
-    result.assert_outcomes(passed=2, errors=1)  # bound: the test passes, what comes after it fails
+    # bound: the test passes, what comes after it fails
+    result.assert_outcomes(passed=2, skipped=1, failed=1, errors=1)
     result.stdout.fnmatch_lines(["*ERROR*test_bound*"])
 
 
