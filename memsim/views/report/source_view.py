@@ -68,16 +68,12 @@ def _lines(
     made: Mapping[int, int],
 ) -> Iterator[PageLine]:
     """The lines to show. on_line: the rows on a line; made: how many instructions were made of it."""
-    last = max(len(text), *on_line)
     reach = min(LINES_AROUND, LONG // (2 * len(on_line)))
     around = {line + step for line in on_line for step in range(-reach, reach + 1)}
     known = range(1, len(text) + 1)
     coded = made if len(made) <= LONG else {}
-    shown = [
-        n
-        for n in range(1, last + 1)
-        if n in on_line or (n in known and (len(text) <= LONG or n in around or n in coded))
-    ]
+    of_text = {n for n in known if len(text) <= LONG or n in around or n in coded}
+    shown = sorted(of_text.union(n for n in on_line if n > 0))  # a line may be any number: `#line`
     before = 0
     for number in shown:
         if number > before + 1:
