@@ -27,7 +27,7 @@ from memsim.views.report import report_page
 
 #: Why what is executed in a browser is not certain.
 NARROW = "numpy has places of 32 bits in a browser, where few launches were compared with others"
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_+=-][\w.+=-]{0,99}", re.ASCII)
+PLAIN_NAME = re.compile(r"[^.\s\0-\x1f/\\:][^\0-\x1f/\\:]{0,99}")
 
 
 def reply(
@@ -43,6 +43,8 @@ def reply(
             folder = Path(name).resolve()
             with guarded(folder):
                 return True, REPLIES[asked](body, folder)
+    except OSError as error:
+        return False, json.dumps({"error": f"the files cannot be written: {error.strerror}"}).encode()
     except (MemsimError, msgspec.ValidationError, msgspec.DecodeError) as error:
         return False, json.dumps({"error": str(error)}).encode()
 

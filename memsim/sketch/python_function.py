@@ -139,5 +139,5 @@ def value_of(text: object) -> object:
         return text
     try:
         return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return text

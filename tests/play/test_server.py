@@ -15,6 +15,7 @@ import pytest
 import memsim
 from memsim.cli import main
 from memsim.errors import MemsimError
+from memsim.play.replies import reply
 from memsim.play.server import server
 from memsim.programs import run_program
 
@@ -114,3 +115,27 @@ def test_a_browser_says_what_to_do_without_a_compiler(monkeypatch: pytest.Monkey
     monkeypatch.undo()
     with pytest.raises(MemsimError, match="cannot run /no/such/program"):
         run_program(["/no/such/program"], "NVRTC")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("my kernel.cu", "this is not a launch"),
+        ("größe.cu", "this is not a launch"),
+        ("sources/kernel.cubin", "this is not a launch"),
+        ("launch.json/a", "cannot be written"),
+        ("/".join(["a" * 100] * 60), "cannot be written"),
+        ("../a", "is no name of a saved launch"),
+        ("a/../../b", "is no name of a saved launch"),
+        ("/a", "is no name of a saved launch"),
+        ("a\\b", "is no name of a saved launch"),
+        ("C:a", "is no name of a saved launch"),
+        ("a\0b", "is no name of a saved launch"),
+        (".git", "is no name of a saved launch"),
+    ],
+)
+def test_names_of_files_of_a_saved_launch(name: str, message: str) -> None:
+    files = {"launch.json": b64encode(b"[]").decode(), name: ""}
+    good, said = reply("launch", json.dumps(files).encode())
+    assert not good
+    assert message in json.loads(said)["error"]

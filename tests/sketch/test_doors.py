@@ -185,6 +185,8 @@ def test_names_and_values() -> None:
     assert [value_of(text) for text in ("3", "(4, 5)", "0x10", "f16", "(8,64):(64,1)", "1.5")] == [
         3, (4, 5), 16, "f16", "(8,64):(64,1)", 1.5,
     ]  # fmt: skip
+    for text in ("{[1]:2}", "-" * 100_000 + "1", "(" * 500):
+        assert value_of(text) == text
 
 
 def test_what_lies_beside_the_file_can_be_imported(folder: Path) -> None:

@@ -486,7 +486,9 @@ def test_only_sectors_are_called_needed() -> None:
 @pytest.mark.parametrize("line", [3, 2**31 - 1, 2**61])
 def test_a_line_of_any_number_is_shown_behind_the_others(line: int) -> None:
     """As `#line` says it, or a trace of others."""
-    trace = make_trace((site(line=line, file="kernel.cu"), [Request(LANES * 4)]), sources={"kernel.cu": "a\nb\nc\n"})
+    trace = make_trace(
+        (site(line=line, file="kernel.cu"), [Request(LANES * 4)]), sources={"kernel.cu": "a\nb\nc\n"}
+    )
     (shown,) = files(analyze_trace(trace))
     numbers = [one.number for one in shown.lines]
     assert numbers == ([1, 2, 3] if line == 3 else [1, 2, 3, 0, line])
