@@ -219,12 +219,6 @@ class Layout:
         return inner + 1 if self.swizzle is None else int(self.table().max()) + 1
 
     @property
-    def lowest(self) -> int:
-        """Its lowest offset; negative if there is one, where it is swizzled."""
-        steps = zip(leaves(self.shape), leaves(self.stride))
-        return self.offset + sum((n - 1) * min(step, 0) for n, step in steps)
-
-    @property
     def is_injective(self) -> bool:
         """Whether no two coordinates share an offset."""
         return len(np.unique(self.table())) == self.size

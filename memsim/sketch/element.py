@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.layout import Layout
+from memsim.layout.notation import leaves
 from memsim.source.expressions import ELEMENT_BYTES
 
 LayoutLike: TypeAlias = Layout | str | int | Sequence[int]
@@ -54,7 +55,8 @@ class SketchArray:
         for field, value in fields.items():
             object.__setattr__(self, field, value)
         element_bytes(self.dtype)
-        if self.layout.lowest < 0:
+        steps = zip(leaves(self.layout.shape), leaves(self.layout.stride))
+        if self.layout.offset + sum((n - 1) * min(step, 0) for n, step in steps) < 0:
             raise MemsimError(f"{name}: {self.layout} has elements before the first one")
         for what, least in ((0 if offset is None else offset, 0), (align, 1)):
             if not isinstance(what, int) or what < least:

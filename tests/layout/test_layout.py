@@ -224,9 +224,3 @@ def test_a_layout_that_no_memory_holds_is_an_error(good: str, bad: str) -> None:
     assert Layout.parse(good).size
     with pytest.raises(MemsimError):
         Layout.parse(bad)
-
-
-def test_the_lowest_offset() -> None:
-    assert Layout(32, -1).lowest == -31
-    assert Layout(32, -1, offset=31).lowest == 0
-    assert Layout.padded(32, 32).lowest == 0
