@@ -119,7 +119,8 @@ _TAKES = re.compile(
 _LONGEST_CALL = 300  # characters of its arguments: calls may be nested by the thousand
 _CALL = re.compile(r"\b(\w+)\s*(?:<[^;<>]*>\s*)?\(")
 _REFERS = re.compile(
-    r"\b(const\s+)?(?:auto|[\w:]{1,200}(?:<[^;<>]*>)?)\s*(const\s*)?&&?\s*\w+\s*[=({]\s*(\w+)\s*[;,)}]"
+    r"(?:^|[;{}])\s*(const\s+)?(?:auto|[\w:]{1,200}(?:<[^;<>]*>)?)\s*(const\s*)?&&?\s*\w+\s*(?:=\s*|[({]\s*)"
+    r"(\w+)(?=\s*[;,)}])"
 )
 _OF_STD = {"swap": {0, 1}, "exchange": {0}}
 

@@ -284,6 +284,8 @@ def test_a_size_that_another_dim3_has_is_no_dim3_itself(declared: str, block: st
         ("", "dim3 *g = &grid; g->x = 7;", None, 32),
         ("", "std::swap(n, m);", 4, None),
         ("", "std::max(n, m);", 4, 32),
+        ("bool fits(int n);", "assert(n > 0 && fits(n));", 4, 32),
+        ("", "int &o = m; int &p = n;", 4, None),
     ],
 )
 def test_what_is_passed_on_by_reference_may_have_changed(
