@@ -182,6 +182,8 @@ def _why_not(analysis: Analysis, sites: list[int], rows: NDArray[np.int64], firs
         site = analysis.sites[number]
         if site.unresolved is not None:
             return f"the access on line {site.line} could not be analyzed"
+        if site.operation.why:
+            return f"how often the atomic on line {site.line} is tried again depends on the layout"
         if site.operation.grouped:
             return f"the matrix product on line {site.line} reads it as its descriptor says"
         if "|" in site.array:
