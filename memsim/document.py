@@ -41,7 +41,7 @@ class DocumentPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a document."""
 
     @classmethod
-    def of(cls, record: object, **given: Any) -> Self:
+    def of(cls, record: object, **given: object) -> Self:
         """A part whose fields are those of a record of the same names, but for the ones that are `given`."""
         names = (name for name in cls.__struct_fields__ if name not in given and hasattr(record, name))
         return cls(**{name: getattr(record, name) for name in names}, **given)
@@ -86,7 +86,7 @@ def _number(fraction: Fraction) -> int | float:
     return int(fraction) if fraction.denominator == 1 else float(fraction)
 
 
-def _with_lists(value: Any) -> Any:
+def _with_lists(value: object) -> Any:
     """msgspec leaves tuples as they are; who reads the document gets lists."""
     if isinstance(value, dict):
         return {key: _with_lists(one) for key, one in value.items()}

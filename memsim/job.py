@@ -91,7 +91,7 @@ class Job:
         return self.kernel.load(self.arch)
 
     @cached_property
-    def values(self) -> Sequence[Any]:
+    def values(self) -> Sequence[object]:
         """The arguments, with texts parsed by the types of the kernel's parameters.
 
         Raises:

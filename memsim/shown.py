@@ -12,9 +12,10 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, analyze_trace
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.sanitizer.hazards import Sanitized
@@ -79,7 +80,7 @@ class ShownAnalysis(Analysis):
 
         return self if self.job is None else replace(self, estimate=estimate(self.job, self.trace))
 
-    def to_dict(self, *, sass: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, sass: bool = False) -> JsonObject:
         """As printed by `memsim analyze --json`; `sass`: with the machine instructions of each of `sites`."""
         return Analysis.to_dict(self.timed, sass=sass)
 

@@ -111,7 +111,7 @@ def in_processes(
 
 
 def _child(
-    work: Work[Item, Any], item: Item, there: Connection, boundary: Boundary | None, tells: bool
+    work: Work[Item, Result], item: Item, there: Connection, boundary: Boundary | None, tells: bool
 ) -> None:
     """In a process: sends shares of what is done, and at last (the result, the error instead)."""
     begin_worker(boundary)

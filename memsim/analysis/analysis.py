@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
@@ -20,7 +20,18 @@ from memsim.analysis.verdict import Phrase, phrases_in, verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.bound import Bound, BoundFigures, bound_of
 from memsim.counts import InstructionCounts, Range, SiteCounts, total
-from memsim.document import LEFT_OUT, Chip, Count, Dim3, Document, DocumentPart, Line, Texts, plain
+from memsim.document import (
+    LEFT_OUT,
+    Chip,
+    Count,
+    Dim3,
+    Document,
+    DocumentPart,
+    JsonObject,
+    Line,
+    Texts,
+    plain,
+)
 from memsim.errors import MemsimError
 from memsim.estimated_time import EstimatedTime
 from memsim.launch import Natural, Positive
@@ -215,7 +226,7 @@ class Analysis:
     def __repr__(self) -> str:
         return f"<Analysis {self.verdict}>"
 
-    def to_dict(self, *, sass: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, sass: bool = False) -> JsonObject:
         """The records as plain dicts, lists and numbers, as printed by `--json`.
 
         sass: with the machine instructions of each of `sites`.

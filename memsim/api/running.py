@@ -204,7 +204,7 @@ def run_blocks(
     from memsim.sanitizer.first_races import FirstRaces, Overheard, may_race
 
     kernel, races = job.loaded, None
-    listener: Any = recorder
+    listener: Listener = recorder
     if judges and not launch.everything and may_race(kernel.executable.program):
         races = FirstRaces(kernel.executable, job.launch)
         listener = Overheard(recorder, races)
@@ -308,7 +308,7 @@ def run_job(job: Job, progress: Progress | None = None) -> None:
 
 def execute_job(
     job: Job,
-    listener: Any,
+    listener: Listener,
     progress: Progress | None,
     *,
     everything: bool,

@@ -52,7 +52,7 @@ def sanitize_job(
     """
     kernel, launch, chosen = job.loaded, job.launch, blocks_of(job)
 
-    def run(listener: Any, progress: Callable[[float], None] | None = None, **how: Any) -> None:
+    def run(listener: Listener, progress: Callable[[float], None] | None = None, **how: Any) -> None:
         """Execute the launch for a listener. how: as `execute_job`."""
         memory = None if new_memory is None else new_memory()
         how |= {"blocks": chosen, "memory": memory, "judges_order": False}

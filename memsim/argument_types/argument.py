@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from sys import intern
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -54,7 +54,7 @@ class Copies:
     def __init__(self) -> None:
         self.copies: dict[tuple[int, int], np.ndarray] = {}
 
-    def __call__(self, array: Any) -> Any:
+    def __call__(self, array: Held) -> Held:
         """A view of the copy with the same layout as `array`; one that is only described as it is."""
         if not isinstance(array, np.ndarray):
             return array
@@ -151,9 +151,11 @@ class ArgumentPlaces(Protocol):
         """The bytes of a tensor map over the array at an address; they lie `at` another."""
 
 
+#: An array of an argument: numpy's, or of a kind that is defined behind this module (`ArrayArg`, a table).
+Held: TypeAlias = Any
 #: Keeps an allocation, given as bytes, while arguments are written, and gives it a name; the type is that of
 #: the elements which a person would see in it.
-KeepMemory = Callable[[np.ndarray, np.dtype[Any]], str]
+KeepMemory = Callable[[np.ndarray, np.dtype], str]
 #: The bytes of the allocation that is kept under a name.
 ReadMemory = Callable[[str], np.ndarray]
 
@@ -186,17 +188,17 @@ class Argument(ABC):
         if "Document" in cls.__dict__:
             KINDS[str(cls.Document.__struct_config__.tag)] = cls
 
-    def held(self) -> list[Any]:
+    def held(self) -> list[Held]:
         """The arrays that it is made of, numpy's or described."""
-        found: list[Any] = []
+        found: list[Held] = []
         self.with_arrays(lambda array: found.append(array) or array)  # type: ignore[func-returns-value]
         return found
 
-    def pointees(self) -> Iterator[tuple[str, Any]]:
+    def pointees(self) -> Iterator[tuple[str, Held]]:
         """(what follows the parameter's name in reports, the array) for all that it points to, in order."""
         yield from (("", array) for array in self.held())
 
-    def with_arrays(self, change: Callable[[Any], object]) -> object:
+    def with_arrays(self, change: Callable[[Held], object]) -> object:
         """The same with `change` applied to each of the arrays that it holds."""
         given = ((one.name, getattr(self, one.name)) for one in fields(self))  # type: ignore[arg-type]
         return replace(self, **{name: argument_of(value).with_arrays(change) for name, value in given})  # type: ignore[type-var]

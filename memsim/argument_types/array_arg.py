@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
@@ -20,11 +20,13 @@ from memsim.argument_types.argument import (
     Argument,
     ArgumentDocument,
     ArgumentPlaces,
+    Held,
     KeepMemory,
     Parameter,
     ReadMemory,
     allocation,
 )
+from memsim.document import JsonObject
 from memsim.errors import MemsimError, short_repr
 from memsim.launch import MOST_BYTES, Natural, is_integer
 
@@ -37,13 +39,13 @@ _TEXT = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?")
 _EXTENT = re.compile(r"\s*[0-9]{1,18}\s*")
 
 
-def dtype_of(name: str) -> np.dtype[Any]:
+def dtype_of(name: str) -> np.dtype:
     """A numpy type by name; `bfloat16` and 8-bit floats (`float8_e4m3fn`, ...) are those of ml_dtypes.
 
     Raises:
         MemsimError: unknown type, or one of objects: their bytes are addresses, which Python follows.
     """
-    found: np.dtype[Any]
+    found: np.dtype
     if name.startswith(("bfloat", "float8")):
         import ml_dtypes
 
@@ -68,7 +70,7 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(steps))
 
 
-def element_type(array: np.ndarray | ArrayArg) -> np.dtype[Any]:
+def element_type(array: np.ndarray | ArrayArg) -> np.dtype:
     """The type of an array's elements."""
     return dtype_of(array.dtype) if isinstance(array, ArrayArg) else array.dtype
 
@@ -78,7 +80,7 @@ def as_numpy(array: np.ndarray | ArrayArg) -> np.ndarray:
     return array.make() if isinstance(array, ArrayArg) else array
 
 
-def short_name(dtype: np.dtype[Any]) -> str:
+def short_name(dtype: np.dtype) -> str:
     """`f32` for float32; numpy's name if it has no short one."""
     return next((short for short, name in DTYPES.items() if name == dtype.name), dtype.name)
 
@@ -95,12 +97,12 @@ def type_of_text(match: re.Match[str]) -> str:
     return DTYPES[match["dtype"]]
 
 
-def is_number(dtype: np.dtype[Any]) -> bool:
+def is_number(dtype: np.dtype) -> bool:
     """Whether it is a type of numbers, numpy's or of ml_dtypes."""
     return dtype.kind in "biufc" or dtype.name.startswith(("bfloat", "float8"))
 
 
-def number_type(dtype: object) -> np.dtype[Any]:
+def number_type(dtype: object) -> np.dtype:
     """An element type, by its name, short or numpy's, or what numpy takes for one.
 
     Raises:
@@ -169,16 +171,16 @@ class ArrayOfElements(ToMemory):
     Document = ArrayArgument
 
     @property
-    def array(self) -> Any:
+    def array(self) -> Held:
         return self
 
-    def with_arrays(self, change: Callable[[Any], object]) -> object:
+    def with_arrays(self, change: Callable[[Held], object]) -> object:
         return change(self.array)
 
     def document(self, keep: KeepMemory) -> ArrayArgument:
         """Its type, its place in its allocation, and its content."""
         array, dtype, (strides, offset) = self.array, element_type(self.array), _place_of(self.array)
-        content: dict[str, Any]
+        content: JsonObject
         if isinstance(array, ArrayArg):
             content = {"fill": array.fill, "seed": array.seed}
         else:

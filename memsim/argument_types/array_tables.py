@@ -12,7 +12,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class ArrayTable(ToMemory):
         encode_map: None where the bytes of tensor maps are opaque.
         """
 
-    def pointees(self) -> Iterator[tuple[str, Any]]:
+    def pointees(self) -> Iterator[tuple[str, np.ndarray | ArrayArg | ArrayTable]]:
         """The table, v, and after it what it refers to, v[0], v[1] and so on."""
         yield "", self
         yield from ((f"[{i}]", one) for i, one in enumerate(self.arrays) if one is not None)

@@ -134,7 +134,7 @@ def _on_the_gpu(value: Any) -> np.ndarray | ArrayArg:
     return array
 
 
-def _offset(interface: dict[str, Any], dtype: np.dtype[Any]) -> int:
+def _offset(interface: dict[str, Any], dtype: np.dtype) -> int:
     """The offset of the first element from a multiple of 256 bytes, with room for what precedes it."""
     strides = interface.get("strides") or ()
     before = -sum((extent - 1) * step for extent, step in zip(interface["shape"], strides) if step < 0)

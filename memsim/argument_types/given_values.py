@@ -15,6 +15,7 @@ from memsim.argument_types.argument import (
     Argument,
     ArgumentDocument,
     ArgumentPlaces,
+    Held,
     KeepMemory,
     Parameter,
     ReadMemory,
@@ -68,7 +69,7 @@ class GivenValue(Argument):
 
     value: Any
 
-    def with_arrays(self, change: Callable[[Any], object]) -> object:
+    def with_arrays(self, change: Callable[[Held], object]) -> object:
         return self.value
 
     def in_errors(self) -> str:
@@ -170,16 +171,17 @@ class Number(GivenValue):
         return Scalar(dtype=dtype, value=found if len(found) == 2 else found[0])
 
     @classmethod
-    def of_document(cls, document: Scalar, memory: ReadMemory) -> Any:
+    def of_document(cls, document: Scalar, memory: ReadMemory) -> int | float | complex | np.generic:
         parts = document.value if isinstance(document.value, tuple) else (document.value,)
         numbers = [float(part) if isinstance(part, str) else part for part in parts]
         value = complex(*numbers) if len(numbers) == 2 else numbers[0]
         if document.dtype is UNSET:
             return value
         try:
-            return number_type(document.dtype).type(value)
+            number: np.generic = number_type(document.dtype).type(value)
         except (TypeError, ValueError, OverflowError):
             raise MemsimError(f"{value} is not of type {document.dtype}") from None
+        return number
 
     def text(self) -> str:
         """`1024`, `i32(3)`."""
@@ -209,14 +211,14 @@ class StructOfParts(GivenValue):
     def _like(self, parts: Iterable[object]) -> tuple[object, ...]:
         return StructFields(parts, self.value.names) if isinstance(self.value, StructFields) else tuple(parts)
 
-    def pointees(self) -> Iterator[tuple[str, Any]]:
+    def pointees(self) -> Iterator[tuple[str, Held]]:
         """The third part of a struct v is v.2, or has its own name."""
         for place, part in enumerate(self.value):
             called = self.value.names[place] if isinstance(self.value, StructFields) else str(place)
             if (given := argument_of(part)).as_part() is not None:
                 yield from ((f".{called}" * bool(called) + more, array) for more, array in given.pointees())
 
-    def with_arrays(self, change: Callable[[Any], object]) -> object:
+    def with_arrays(self, change: Callable[[Held], object]) -> object:
         return self._like(argument_of(part).with_arrays(change) for part in self.value)
 
     def fits(self, parameter: Parameter, name: str) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from memsim.argument_types.argument import POINTER_BYTES, ArgumentPlaces, Parameter, argument_of
 from memsim.argument_types.array_arg import ArrayArg, c_strides, element_type, with_a_dimension
+from memsim.argument_types.array_tables import ArrayTable
 from memsim.argument_types.given_values import StructFields, lay_out
 from memsim.errors import MemsimError
 
@@ -58,10 +59,10 @@ def _fit(parameter: Parameter, argument: object, accessors: _Accessors) -> objec
     return argument
 
 
-def _has_no_dimensions(argument: Any) -> TypeGuard[np.ndarray | ArrayArg]:
+def _has_no_dimensions(argument: object) -> TypeGuard[np.ndarray | ArrayArg]:
     """Is it an array of numbers of one element, without dimensions?"""
-    is_numbers = isinstance(argument, np.ndarray) and argument.dtype.names is None
-    return (is_numbers or isinstance(argument, ArrayArg)) and argument.shape == ()
+    is_record = isinstance(argument, np.ndarray) and argument.dtype.names is not None
+    return isinstance(argument, (np.ndarray, ArrayArg)) and argument.shape == () and not is_record
 
 
 # --- an accessor of PyTorch
@@ -157,7 +158,9 @@ def _bytes_of_numbers(way: Sequence[object]) -> int:
     return sum(part.nbytes for part in way if isinstance(part, np.generic))
 
 
-def arrays_of(names: Sequence[str], arguments: Sequence[object]) -> Iterator[tuple[str, Any]]:
+def arrays_of(
+    names: Sequence[str], arguments: Sequence[object]
+) -> Iterator[tuple[str, np.ndarray | ArrayArg | ArrayTable]]:
     """(name, array) for every pointer, in order; the third part of a struct v is v.2, or has its own name.
 
     A table of pointers is followed by the arrays that it points to, v[0], v[1] and so on.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from msgspec import UNSET, UnsetType
@@ -22,6 +22,7 @@ from memsim.argument_types.argument import (
     value_of,
 )
 from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, as_numpy, described_array
+from memsim.document import JsonObject
 from memsim.errors import MemsimError, short_repr
 
 # What a channel of a texel can be.
@@ -124,7 +125,7 @@ class Texture(Argument):
             raise MemsimError("integers are filtered only as floats", hint="integers=normalized")
 
     @property
-    def element(self) -> np.dtype[Any]:
+    def element(self) -> np.dtype:
         """The type of a channel."""
         return np.dtype(self.array.dtype)
 
@@ -164,7 +165,7 @@ class Texture(Argument):
             return parts
         return flat.astype(np.int64).astype(np.int32)
 
-    def pointees(self) -> Iterator[tuple[str, Any]]:
+    def pointees(self) -> Iterator[tuple[str, np.ndarray | ArrayArg]]:
         return iter(())
 
     def fits(self, parameter: Parameter, name: str) -> bool:
@@ -210,7 +211,7 @@ class Texture(Argument):
             raise MemsimError(message, column=match.end() + 1)
         fill, *told = words.split(",")
         dimensions = int(match["dimensions"])
-        how: dict[str, Any] = {"memory": _usual_memory(dimensions)}
+        how: JsonObject = {"memory": _usual_memory(dimensions)}
         for word in told:
             if word not in _WORDS:
                 message = f"unknown word {word!r}; known: {', '.join(_WORDS)}"

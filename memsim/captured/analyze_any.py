@@ -79,7 +79,7 @@ Dims = int | Sequence[int]
 
 
 def analyze(
-    kernel: Any,
+    kernel: object,
     grid: Dims | None = None,
     block: Dims | None = None,
     args: Sequence[object] = (),
@@ -140,7 +140,7 @@ def analyze(
 
 
 def sanitize(
-    kernel: Any,
+    kernel: object,
     grid: Dims | None = None,
     block: Dims | None = None,
     args: Sequence[object] = (),

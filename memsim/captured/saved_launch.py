@@ -33,6 +33,7 @@ from memsim.argument_types.argument import ArgumentDocument, argument_of, docume
 from memsim.boundary import boundary_of, confinement
 from memsim.captured.launched import Launched
 from memsim.compile.shown_sources import in_library
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import file_exists, folder_exists, read_bytes, write_text
 from memsim.kernel import Kernel
@@ -138,10 +139,10 @@ def write_launch(launched: Launched, folder: Path) -> Path:
     return folder / LAUNCH
 
 
-def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
+def _code(kernel: Kernel, folder: Path) -> JsonObject:
     """The cubin, its listing, and the PTX that it was assembled from."""
     module = kernel.machine.module
-    made: dict[str, Any] = {}
+    made: JsonObject = {}
     if module.ptx:
         (folder / "kernel.ptx").write_text(module.ptx, encoding="utf-8")
         made["ptx"] = "kernel.ptx"
@@ -174,7 +175,7 @@ def record_arguments(arguments: Sequence[object], folder: Path) -> list[Argument
     """The arguments of a launch as records; the contents of their arrays are written to `folder`."""
     names: dict[tuple[int, int], str] = {}  # each allocation is written once
 
-    def file_of(memory: np.ndarray, dtype: np.dtype[Any]) -> str:
+    def file_of(memory: np.ndarray, dtype: np.dtype) -> str:
         """The file with the bytes of an allocation, as elements of `dtype` if its size is a multiple."""
         place = int(memory.__array_interface__["data"][0]), memory.size
         if place not in names:

@@ -120,7 +120,9 @@ class Driver:
     def get_benchmarker(self) -> Callable[..., list[float]]:
         """Calls each configuration of an autotuner once; all take equally long, so the first one wins."""
 
-        def once(call: Callable[[], Any], *, quantiles: Sequence[float] = (0.5,), **how: Any) -> list[float]:
+        def once(
+            call: Callable[[], object], *, quantiles: Sequence[float] = (0.5,), **how: object
+        ) -> list[float]:
             call()
             return [1.0 for _ in quantiles]
 

@@ -134,7 +134,7 @@ def _configuration(source: Any, metadata: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in {**constants, **options}.items())
 
 
-def _parameters(name: str, kind: Any, value: Any, maps: list[Any]) -> list[tuple[str, object]]:
+def _parameters(name: str, kind: Any, value: Any, maps: list[object]) -> list[tuple[str, object]]:
     """(name, argument) of each machine code parameter that a Triton value becomes.
 
     maps: Triton's metadata of the remaining tensor maps.

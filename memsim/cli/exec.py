@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -75,8 +74,16 @@ def exec_(
     """
     if confinement() is not None:
         raise MemsimError("--untrusted runs no program", file=command[0])
-    how: dict[str, Any] = {"analyze": analyze, "time": time, "sanitize": sanitize}
-    launches = Launches(get_arch(arch), _tell, record=record, max_steps=max_steps, jobs=jobs, **how)
+    launches = Launches(
+        get_arch(arch),
+        _tell,
+        analyze=analyze,
+        sanitize=sanitize,
+        time=time,
+        record=record,
+        max_steps=max_steps,
+        jobs=jobs,
+    )
     try:
         exit_code = run_program(command, launches, output=sys.stderr.buffer if as_json else None)
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -22,11 +22,13 @@ from memsim.arch import ARCHS
 from memsim.cli.answered import may_be_given_again
 from memsim.cli.options import NO_CACHE, UNTRUSTED, Option, allow_named, open_cache, path_here, with_options
 from memsim.cli.output import echo_json, progress_bar, say, say_all
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.targets.cache import is_all_read, notes_of, trace_of, with_estimated_time
+from memsim.targets.offers import Said
 from memsim.targets.target import (
     BINARY,
     PTX,
@@ -74,14 +76,14 @@ def chip_name(text: str) -> str:
     return "|".join(native_arch() if name == "native" else name for name in names)
 
 
-def _takes(metavar: str, help: str, kind: Any = None, **more: Any) -> dict[str, Any]:
+def _takes(metavar: str, help: str, kind: object = None, **more: object) -> dict[str, object]:
     """What click needs to know of an option with a value."""
     return {"type": kind, "metavar": metavar, "help": help, **more}
 
 
 _EXTENTS, _MANY = "X[,Y[,Z]]", {"multiple": True}
 #: What says how a TARGET is launched: the parameters, and what click needs to know of each.
-LAUNCH: dict[str, dict[str, Any]] = {
+LAUNCH: dict[str, JsonObject] = {
     "size": _takes("M,N,K", "Problem size of a catalogue kernel."),
     "kernel": _takes("NAME", "Kernel to analyze, if the file has several."),
     "grid": _takes(_EXTENTS, "Grid size in blocks.", integers),
@@ -142,9 +144,9 @@ options_of_target = with_options(*map(launch_option, LAUNCH), NO_CACHE, UNTRUSTE
 target_options = with_options(click.argument("target", callback=allow_named), options_of_target)
 
 
-def launch_said(ctx: click.Context) -> dict[str, Any]:
+def launch_said(ctx: click.Context) -> JsonObject:
     """What the user says of a launch, as `read_job` takes it; what is only a default is not said."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for name in _given(ctx):
         key, value = KEYS[name], ctx.params[name]
         if key == "let":
@@ -155,7 +157,7 @@ def launch_said(ctx: click.Context) -> dict[str, Any]:
     return found
 
 
-def texts_said(ctx: click.Context) -> dict[str, Any]:
+def texts_said(ctx: click.Context) -> JsonObject:
     """As `launch_said`, of options that are read as texts; those that may be repeated come last."""
     said = launch_said(ctx)
     return {key: said[key] for key in sorted(said, key=("args", "options").__contains__)}
@@ -296,7 +298,7 @@ def asks_what_there_is(ctx: click.Context, target: str) -> bool:
     return not is_source(target) or not _states_its_launch(target, given)
 
 
-def _states_its_launch(target: str, given: dict[str, Any]) -> bool:
+def _states_its_launch(target: str, given: Said) -> bool:
     """Whether a CUDA source has one kernel and one launch of it, of which all is known."""
     from memsim.compile.cuda_source import read_launching_text
     from memsim.targets.completed import complete_launch

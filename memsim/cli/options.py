@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memsim.targets.project import Project
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+Command = TypeVar("Command", bound=Callable[..., object])
+Option = Callable[[Callable[..., object]], Callable[..., object]]
 
 
 def with_options(*options: Option) -> Callable[[Command], Command]:

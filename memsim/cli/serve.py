@@ -17,7 +17,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -132,7 +132,7 @@ def check(patterns: Sequence[str] = ()) -> JsonObject:
 TOOLS = (analyze, explain, time, suggest, sanitize, sweep, compare, compare_texts, judge, check)
 
 
-def server() -> MCPServer[Any]:
+def server() -> MCPServer[object]:
     """The server with its tools.
 
     Raises:
@@ -142,7 +142,7 @@ def server() -> MCPServer[Any]:
         from mcp.server.mcpserver import MCPServer
     except ImportError:
         raise MemsimError("memsim serve needs the package mcp", hint="pip install 'mcp>=2'") from None
-    made: MCPServer[Any] = MCPServer("memsim", version=__version__, instructions=INSTRUCTIONS)
+    made: MCPServer[object] = MCPServer("memsim", version=__version__, instructions=INSTRUCTIONS)
     for tool in TOOLS:
         made.tool()(tool)
     return made

@@ -73,7 +73,7 @@ def _by_nvrtc(compiled: Compiled) -> bool:
     return compiled.compiler.startswith("NVRTC") and SET_ASIDE not in compiled.compiler
 
 
-def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | None:
+def what_is_read(path: Path, options: Sequence[str], name: str) -> list[object] | None:
     """Everything but the chip that determines NVRTC's output for a source; None if unknown before it runs.
 
     The digests of the source and of its headers by name, the options, those of a build system first, except
@@ -114,7 +114,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _kept(
-    parts: list[Any], make: Callable[[], Compiled], may_be_kept: Callable[[Compiled], bool]
+    parts: list[object], make: Callable[[], Compiled], may_be_kept: Callable[[Compiled], bool]
 ) -> Compiled:
     store = current()
     if store is None:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.reads import note_stamp
@@ -119,7 +118,7 @@ def _in_wheels(file: str) -> Iterator[Path]:
         yield root / "backends" / "nvidia" / "bin" / file
 
 
-def identity(file: Path) -> list[Any]:
+def identity(file: Path) -> list[object]:
     """A tool's file, by path, size and time: too large to hash each time."""
     note_stamp(file)
     stat = file.stat()

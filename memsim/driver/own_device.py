@@ -144,7 +144,7 @@ def serve_parent(control: int, arch: str) -> None:
     launches = Launches(get_arch(arch), lambda text: screen.say(f"memsim: {text}"))
     launches.use_machine_code(libraries(sys.executable))
     with open_door() as (door, path), socket.socket(fileno=control) as parent:
-        answers: list[Any] = [path]
+        answers: list[object] = [path]
 
         def has_ended() -> bool:
             try:

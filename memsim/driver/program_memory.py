@@ -20,9 +20,12 @@ import numpy as np
 from memsim.driver.program_textures import ProgramTextures
 from memsim.errors import MemsimError
 from memsim.interpreter.lane_operations import CLOCKS
+from memsim.isa.program import Op
+from memsim.simt.machine import Machine
 from memsim.simt.memory_layout import WORKSPACE
 from memsim.state.address_spaces import GLOBAL_BASE, Buffer, SpaceLayout, align
 from memsim.state.launch_memory import Memory
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 
 #: Alignment of allocations: that of textures and of pitched rows, as a GPU's.
@@ -228,7 +231,7 @@ class ProgramMemory:
 class SystemFunctions(Protocol):
     """Executes functions of the driver."""
 
-    def call(self, name: str, machine: Any, op: Any, active: Any) -> np.ndarray | None:
+    def call(self, name: str, machine: Machine, op: Op, active: Mask) -> np.ndarray | None:
         """As `Memory.call`."""
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class AllocationListener(Listener):
         elif site.space == "texture":
             self.is_whole = True
 
-    def any_memory(self, *event: Any) -> None:
+    def any_memory(self, *event: object) -> None:
         """Accesses to places that are not known, and copies by TMA, whose description may be in memory."""
         self.is_whole = True
 

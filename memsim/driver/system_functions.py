@@ -135,7 +135,7 @@ def _c_library() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-def _as_c(form: bytes, value: Any) -> bytes:
+def _as_c(form: bytes, value: object) -> bytes:
     """A value as the C library writes it, whose `printf` a GPU's is formatted by."""
     room = ctypes.create_string_buffer(MOST_TEXT)
     size = _c_library().snprintf(room, len(room), form, value)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.analysis.analysis import AnalyzedLaunch
 from memsim.counts import FIELDS
+from memsim.document import JsonObject
 from memsim.errors import MemsimError, short_repr
 from memsim.files import parse_toml
 from memsim.guard.statement_rows import rows_by_statement
@@ -148,7 +149,7 @@ def _row(site: SiteCounts) -> BaselineRow:
     return BaselineRow(site.statement, access, site.array, **counts, unresolved=site.unresolved)
 
 
-def _toml(value: str | int | list[str] | dict[str, Any], is_quoted: bool = False) -> str:
+def _toml(value: str | int | list[str] | JsonObject, is_quoted: bool = False) -> str:
     """In one line. is_quoted: whether keys are, which may be no words."""
     if isinstance(value, str):
         return _string(value)

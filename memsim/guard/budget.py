@@ -27,7 +27,6 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from memsim.bound import UNITS, Bound
 from memsim.errors import MemsimError
@@ -88,7 +87,7 @@ def why_it_cannot_fail(figure: str, relation: str, other: str | None) -> str | N
 
 
 EVERY_COUNT = "baseline"
-RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
+RELATIONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "<=": operator.le,
     "<": operator.lt,
     "==": operator.eq,

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import msgspec
 
@@ -324,7 +323,7 @@ class Saved(msgspec.Struct):
     time: EstimatedTime | None = None
 
 
-def side_of_document(name: str, document: Any) -> Side:
+def side_of_document(name: str, document: object) -> Side:
     """The output of `memsim analyze --json` as a side.
 
     Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from memsim.errors import MemsimError
 from memsim.guard.budget import TIME, Budget
@@ -169,12 +169,12 @@ def _idle_acceptances(
             yield _idle(acceptance, said, "remove it from accept")
 
 
-def _idle_alternative(entry: Declared[Any], alternative: str, column: int) -> Problem:
+def _idle_alternative(entry: Declared[T], alternative: str, column: int) -> Problem:
     said = f"the alternative {alternative} matches no access of {some_names(sorted(entry.kernels))}"
     return _idle(entry, said, "remove or correct it; memsim analyze lists the accesses", column)
 
 
-def _idle(entry: Declared[Any], message: str, hint: str, column: int = 1) -> Problem:
+def _idle(entry: Declared[T], message: str, hint: str, column: int = 1) -> Problem:
     error = MemsimError(message, column=column, source=entry.what.text, hint=hint)
     return Problem("", entry.locate(error))
 

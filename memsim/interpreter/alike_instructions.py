@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memsim.interpreter.memory_operations import AccessShape
-from memsim.interpreter.vector_operations import RegisterPlace, VectorOperation
+from memsim.interpreter.vector_operations import Place, RegisterPlace, VectorOperation
 from memsim.isa.op import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, slots_of
 from memsim.isa.program import Op
 from memsim.sass.decode import meaning_of_text
@@ -82,7 +82,7 @@ def with_registers(
         KeyError: one uses a register that is not among these.
     """
 
-    def other(place: Any) -> Any:
+    def other(place: Place | None) -> Place | None:
         return RegisterPlace(_slot(place.slot, slots)) if isinstance(place, RegisterPlace) else place
 
     for one in operations:

@@ -160,9 +160,9 @@ def _numbers(one: LoweredOp, slots: list[int | None], name: str) -> Iterator[obj
             yield (binder.word if name == "S32" else binder.single)(register)(r)
 
 
-def _double(number: Any) -> Traced | np.float64:
-    number = array_of(number)
-    return number.astype(np.float64) if isinstance(number, Traced) else np.float64(number)
+def _double(number: object) -> Traced | np.float64:
+    found = array_of(number)
+    return found.astype(np.float64) if isinstance(found, Traced) else np.float64(found)
 
 
 def _scatter(one: LoweredOp, number: TracedOrNumber, where: np.ndarray) -> None:

@@ -53,7 +53,9 @@ class LoweredOp(VectorCode):
         """That there is no operation for it."""
         return NotLowered(self.op.text)
 
-    def add(self, name: str, d: Place | None = None, *operands: Place | None, k: int = 0, n: Any = 0) -> None:
+    def add(
+        self, name: str, d: Place | None = None, *operands: Place | None, k: int = 0, n: object = 0
+    ) -> None:
         """An operation that has no result of its own."""
         a, b, c = (*operands, None, None, None)[:3]
         self.operations.append(VectorOperation(name, d, a, b, c, k, n))

@@ -6,11 +6,12 @@ that each instruction means the same here as in the emulator. What asks for valu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn, SupportsInt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, SupportsInt, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike
 
 from memsim.state.parts import Part
 from memsim.state.registers import Sum
@@ -22,11 +23,15 @@ WORDS = 0, (1 << 32) - 1
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
 
 
+#: Of a function: `Traced`, numbers, or what it needs besides.
+Operands: TypeAlias = tuple[Any, ...]
+
+
 class NotTraced(Exception):
     """A function does something that cannot be noted."""
 
 
-def range_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+def range_of(dtype: np.dtype) -> tuple[int, int]:
     """The smallest and largest number of a type of integers."""
     if dtype == BOOL:
         return 0, 1
@@ -35,10 +40,7 @@ def range_of(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 class Traced(NDArrayOperatorsMixin):
-    """The result of a function of others: its name, its operands, its type, and bounds of integers.
-
-    Operands are `Traced`, numbers, or what the function needs besides.
-    """
+    """The result of a function of others: its name, its operands, its type, and bounds of integers."""
 
     shape, ndim, size = SHAPE, 2, SHAPE[0] * SHAPE[1]
     __hash__ = object.__hash__
@@ -46,8 +48,8 @@ class Traced(NDArrayOperatorsMixin):
     def __init__(
         self,
         name: str,
-        operands: tuple[Any, ...],
-        dtype: np.dtype[Any],
+        operands: Operands,
+        dtype: np.dtype,
         bounds: tuple[int, int] | None = None,
     ) -> None:
         self.name, self.operands, self.dtype = name, operands, dtype
@@ -91,7 +93,7 @@ class Traced(NDArrayOperatorsMixin):
     def copy(self) -> Traced:
         return self
 
-    def astype(self, dtype: Any, copy: bool = True) -> Traced:
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> Traced:
         """The numbers in another type."""
         to = np.dtype(dtype)
         if to == self.dtype:
@@ -99,7 +101,7 @@ class Traced(NDArrayOperatorsMixin):
         bounds = (self.low, self.high) if self.dtype.kind in "iub" and to.kind in "iu" else None
         return Traced("astype", (self,), to, bounds)
 
-    def view(self, dtype: Any) -> Traced:
+    def view(self, dtype: DTypeLike) -> Traced:
         """The bits as another type of the same size."""
         to = np.dtype(dtype)
         if to == self.dtype:
@@ -120,7 +122,7 @@ class Traced(NDArrayOperatorsMixin):
         bounds = (int(table.min()), int(table.max())) if table.dtype.kind in "iu" else None
         return Traced("entries", (self, table), table.dtype, bounds)
 
-    def noted(self, name: str, operands: tuple[Any, ...]) -> Traced | None:
+    def noted(self, name: str, operands: Operands) -> Traced | None:
         """A function that is one operation (`noted_as_one` of `memsim.state.parts`); None if it is not."""
         if name == "polynomial":
             return Traced(name, operands, np.dtype(np.float64))
@@ -134,20 +136,20 @@ class Traced(NDArrayOperatorsMixin):
             return Traced(name, cast, np.dtype(np.uint32), (0, 0xFFFF)).astype(INT64)
         return Traced(name, cast, np.dtype(np.float32) if name == "_cut" else of)
 
-    def rounded(self, operation: str, mode: str, operands: tuple[Any, ...]) -> Traced:
+    def rounded(self, operation: str, mode: str, operands: Operands) -> Traced:
         """`round_exactly` of `memsim.state.rounding`."""
         found = tuple(convert_operand(scalar(one), self.dtype) for one in operands)
         return Traced("rounded", (operation, mode, *found), self.dtype)
 
     # --- numpy's functions ----------------------------------------------------------------
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **how: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **how: Any) -> object:
         if method == "reduce" and ufunc is np.bitwise_or:
             return -1  # any bit may be set
         if method != "__call__" or how.keys() - {"dtype", "out"}:
             raise NotTraced(f"{ufunc.__name__}.{method}")
         operands = [scalar(one) for one in inputs]
-        types: list[Any] = [type(one) if type(one) in (int, float) else one.dtype for one in operands]
+        types = [type(one) if type(one) in (int, float) else one.dtype for one in operands]
         wanted = how.get("dtype")
         more: dict[str, Any] = (
             {} if wanted is None else {"signature": (*[None] * len(types), np.dtype(wanted))}
@@ -158,7 +160,13 @@ class Traced(NDArrayOperatorsMixin):
             return Traced("fraction", cast, cast[0].dtype), Traced("exponent", cast, INT32, (-1074, 1024))
         return Traced(ufunc.__name__, cast, found[len(types)], bounds_of(ufunc.__name__, cast))
 
-    def __array_function__(self, function: Callable[..., Any], types: Any, given: Any, more: Any) -> Any:
+    def __array_function__(
+        self,
+        function: Callable[..., object],
+        types: object,
+        given: Sequence[object],
+        more: Mapping[str, object],
+    ) -> object:
         made = FUNCTIONS.get(function)
         if made is None:
             raise NotTraced(f"numpy.{function.__name__}")
@@ -177,7 +185,7 @@ def scalar(value: object) -> Any:
     return int(value) if type(value) is bool else value
 
 
-def convert_operand(value: Any, dtype: np.dtype[Any]) -> Any:
+def convert_operand(value: Any, dtype: np.dtype) -> Any:
     """An operand in the type that a function takes."""
     if isinstance(value, Traced):
         return value.astype(dtype)
@@ -196,7 +204,7 @@ def _where(condition: object, yes: object, no: object) -> Traced:
     return Traced("where", (held, a, b), kind, bounds)
 
 
-def _clip(value: Any, least: Any, most: Any) -> Any:
+def _clip(value: Any, least: Any, most: Any) -> object:
     return np.minimum(np.maximum(value, least), most)
 
 
@@ -269,7 +277,7 @@ def keeps_all(mask: int, value: TracedOrNumber) -> bool:
 # --- what is what --------------------------------------------------------------------------------
 
 
-def is_from(value: object, dtype: type) -> bool:
+def is_from(value: object, dtype: type) -> TypeGuard[Traced]:
     """Is it a number of this type in another one?"""
     return isinstance(value, Traced) and value.name == "astype" and value.operands[0].dtype == dtype
 
@@ -283,10 +291,11 @@ def negative_of(value: object) -> Any:
     return None
 
 
-def is_sum_of_words(value: Any) -> bool:
+def is_sum_of_words(value: object) -> bool:
     """Is it a sum of two unsigned words?"""
-    is_sum = isinstance(value, Traced) and value.name == "add"
-    return is_sum and all(within(one, WORDS) for one in value.operands)
+    if not isinstance(value, Traced) or value.name != "add":
+        return False
+    return all(within(one, WORDS) for one in value.operands)
 
 
 def power_of_two(value: TracedOrNumber) -> int:
@@ -317,5 +326,5 @@ class TracedRegisters(list[Any]):
                 self._known[slot] = Sum(0, f=Part(word))  # type: ignore[arg-type]
         return self._known[slot]
 
-    def __setitem__(self, slot: Any, value: Any) -> None:
+    def __setitem__(self, slot: Any, value: object) -> None:
         self._known[slot] = value

@@ -15,6 +15,7 @@ from memsim.interpreter.traced import (
     INT64,
     WORDS,
     NotTraced,
+    Operands,
     Traced,
     TracedOrNumber,
     is_from,
@@ -83,14 +84,14 @@ class VectorCode:
         self._count += 1
         return ScratchPlace(self._count)
 
-    def emit(self, name: str, *operands: Place, k: int = 0, n: Any = 0) -> Place:
+    def emit(self, name: str, *operands: Place, k: int = 0, n: object = 0) -> Place:
         """An operation with a result."""
         a, b, c = (*operands, None, None, None)[:3]
         to = self.new()
         self.operations.append(VectorOperation(name, to, a, b, c, k, n))
         return to
 
-    def computed(self, place: Place, dtype: np.dtype[Any]) -> Traced:
+    def computed(self, place: Place, dtype: np.dtype) -> Traced:
         """The result of an operation, as what can be traced."""
         return Traced("computed", (place,), dtype)
 
@@ -214,7 +215,7 @@ class VectorCode:
         """A 64-bit integer of which 32 bits are enough."""
         return self.emit("i_to_I" if within(value, _INT32) else "w_to_I", self.low(value))
 
-    def _converted(self, value: Any, to: np.dtype[Any]) -> Place:
+    def _converted(self, value: Traced | np.generic, to: np.dtype) -> Place:
         of = value.dtype
         if of.kind in "iub" and to.kind in "iu":
             if to.itemsize == 8:
@@ -244,7 +245,7 @@ class VectorCode:
             return self.emit("f_to_i", self.whole(value))
         raise NotTraced(f"{of} as {to}")
 
-    def _between_floats(self, value: Any, of: int, to: int) -> Place:
+    def _between_floats(self, value: Traced | np.generic, of: int, to: int) -> Place:
         if of == 2:
             return self.emit("half_to_f" if to == 4 else "half_to_d", self._low_half(value))
         if to == 8 and is_from(value, np.float16):
@@ -266,7 +267,7 @@ class VectorCode:
             value = of
         return self.low(value)
 
-    def _viewed(self, value: Any, to: np.dtype[Any]) -> Place:
+    def _viewed(self, value: Traced | np.generic, to: np.dtype) -> Place:
         place = self.whole(value)
         if to.itemsize >= 4 or to == BOOL or value.dtype == BOOL:
             return place
@@ -301,7 +302,7 @@ class VectorCode:
         """A signed word as 64 bits."""
         return self.emit("i_to_I", place)
 
-    def _of_truths(self, name: str, operands: tuple[Any, ...]) -> Place:
+    def _of_truths(self, name: str, operands: Operands) -> Place:
         if name in ("invert", "logical_not"):
             return self.emit("xor_w", self.whole(operands[0]), constant(1, 4))
         names = _BITWISE | _LOGICAL
@@ -309,7 +310,7 @@ class VectorCode:
             raise NotTraced(f"{name} of truths")
         return self.emit(f"{names[name]}_w", *(self.low(one) for one in operands))
 
-    def _of_floats(self, name: str, operands: tuple[Any, ...]) -> Place:
+    def _of_floats(self, name: str, operands: Operands) -> Place:
         sizes = {one.dtype.itemsize for one in operands if one.dtype.kind == "f"}
         if name not in _OF_FLOATS:
             raise NotTraced(f"{name} of floats")
@@ -332,7 +333,7 @@ class VectorCode:
         place = self.whole(value)
         return self.emit("half_to_f", place) if getattr(value, "dtype", INT64).itemsize == 2 else place
 
-    def _of_halves(self, name: str, operands: tuple[Any, ...]) -> Place:
+    def _of_halves(self, name: str, operands: Operands) -> Place:
         """Of float16 only what needs no arithmetic."""
         if name in ("isnan", "isinf", "isfinite"):
             return self.emit(f"{name}_f", self._single(operands[0]))

@@ -139,7 +139,7 @@ def integer_comparison(
 
 
 @executes("ISETP.U64 UISETP.U64", "PP <- DDP P?", COMPARED, traits=_OF_COMPARISONS)
-def compared_unsigned(form: BoundForm, x: IntReader, y: IntReader, *predicates: Any) -> Combined:
+def compared_unsigned(form: BoundForm, x: IntReader, y: IntReader, *predicates: PredicateReader) -> Combined:
     """Each less 2^63, so that a signed comparison orders them."""
     for operand in form.sources[:2]:
         if isinstance(operand, Immediate):

@@ -72,7 +72,11 @@ def convert_to_registers(array: Array, name: str, mode: str) -> Value | tuple[Va
     return from_array(to_bits(array, name == "BF16", mode))
 
 
-def reader(form: BoundForm, read: Callable[[Registers], Any]) -> Callable[[Registers], Array]:
+#: Reads an operand: an array, or of halves two.
+Source = Callable[[Registers], Any]
+
+
+def reader(form: BoundForm, read: Source) -> Callable[[Registers], Array]:
     """Reads a floating-point operand as float64."""
     of, flush = types(form)[1], "FTZ" in form.given
     if of == "F64":
@@ -109,7 +113,7 @@ def int_to_float(form: BoundForm, read: IntReader) -> Compute:
     " ".join((*_INTEGERS, *_FLOATS, *_INTEGRAL, "FTZ", "NTZ")),
     traits={"": Trait.TO_INTEGER},
 )
-def float_to_int(form: BoundForm, source: Callable[[Registers], Any]) -> Compute:
+def float_to_int(form: BoundForm, source: Source) -> Compute:
     to, of = types(form)
     signed, bits = _INTEGERS[to]
     read, rounded = reader(form, source), integral(form)
@@ -131,7 +135,7 @@ def float_to_int(form: BoundForm, source: Callable[[Registers], Any]) -> Compute
 
 
 @executes("F2F", _converts, " ".join((*_FLOATS, *MODES, "RN", "FTZ")))
-def float_to_float(form: BoundForm, source: Callable[[Registers], Any]) -> Compute:
+def float_to_float(form: BoundForm, source: Source) -> Compute:
     to, of = types(form)
     read, mode = reader(form, source), mode_of(form)
     if (to, of) == ("F16", "F64"):
@@ -150,7 +154,7 @@ def half_of_double(array: Array, mode: str) -> Int:
 
 
 @executes("FRND", _converts, " ".join((*_FLOATS, *_INTEGRAL, "FTZ")), traits={"": Trait.MONOTONE})
-def rounded_to_integral(form: BoundForm, source: Callable[[Registers], Any]) -> Compute:
+def rounded_to_integral(form: BoundForm, source: Source) -> Compute:
     to, read, rounded = types(form)[0], reader(form, source), integral(form)
     return lambda r: convert_to_registers(rounded(read(r)), to, "rn")
 

@@ -21,8 +21,10 @@ from memsim.state.sums import Int
 Results = Value | Sequence[Value]
 #: Computes an instruction's results from the register file.
 Compute = Callable[..., Results]
-#: Makes what executes a form: `(form, *sources) -> compute`, each source as its letter is bound.
-Builder = Callable[..., Any]
+#: What executes a form in a launch: computes its results, a value for one target, or accesses memory.
+Bound = Callable[..., Any]
+#: Makes it: `(form, *sources) -> bound`, each source as its letter is bound.
+Builder = Callable[..., Bound]
 #: What an instruction accesses, as (access, state space).
 Touches = tuple[tuple[str, str], ...]
 
@@ -124,7 +126,7 @@ class Meaning:
         flow = self.definition.flow
         return flow if flow is None or self.definition.allows(self.form) else Flow.UNKNOWN
 
-    def bind(self, binder: Binder) -> Any:
+    def bind(self, binder: Binder) -> Bound:
         """What executes the form in a launch.
 
         Raises:

@@ -7,7 +7,6 @@ compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -66,27 +65,29 @@ def sum_of_three(form: BoundForm, a: IntReader, b: IntReader, c: IntReader) -> C
 @executes("IADD3.X UIADD3.X", "W <- WWW PP?", traits=_ADDS)
 @executes("IADD3.X UIADD3.X", "W P <- WWW P?P?", traits=_ADDS)
 @executes("IADD3.X UIADD3.X", "W PP <- WWW P?P?", traits=_ADDS)
-def sum_with_carries(form: BoundForm, *sources: Any) -> Compute:
+def sum_with_carries(
+    form: BoundForm, a: IntReader, b: IntReader, c: IntReader, *carries: PredicateReader | None
+) -> Compute:
     """Only `.X` reads predicates; the first that is written is whether the sum has 33 bits, the other 34."""
-    signed, extended = sources[:3], "X" in form.given
-    ins = [read for read in sources[3:] if read is not None and extended]
+    extended = "X" in form.given
+    ins = [read for read in carries if read is not None and extended]
     words = [carry_word(form.binder, operand, extended) for operand in form.sources[:3]]
-    carries = len(form.results) - 1
+    written = len(form.results) - 1
 
     def compute(r: Registers) -> Results:
         extra: Int = 0
         for read in ins:
             extra = plus(extra, as_int(read(r)))
         total = extra
-        for word in signed:
+        for word in (a, b, c):
             total = plus(total, word(r))
         result = fit(total, 32)
-        if not carries:
+        if not written:
             return result
         whole = extra
         for word in words:
             whole = plus(whole, word(r))
-        return (result, *(at_least(whole, (number + 1) * WORD) for number in range(carries)))
+        return (result, *(at_least(whole, (number + 1) * WORD) for number in range(written)))
 
     return compute
 

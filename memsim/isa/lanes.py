@@ -7,7 +7,6 @@ A uniform register has one value per warp, stored as the same value in each lane
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -93,7 +92,7 @@ def lanes_without(source: np.ndarray, warps: Warps) -> bool | Part:
     if ((here.words == NO_LANE) | (here.words == EVERY_LANE)).all():
         return False
     array = np.broadcast_to(here.array, (here.shape[0], warps.threads))
-    return from_bools(array & ~from_source_lanes(array, source, warps))
+    return from_bools(array & ~array_from_lanes(array, source, warps))
 
 
 def sources(
@@ -125,27 +124,33 @@ def source_lane(
     return source, source <= limit
 
 
-def from_source_lanes(value: Any, source: np.ndarray, warps: Warps) -> Any:
+def from_source_lanes(value: Value, source: np.ndarray, warps: Warps) -> Value:
     """Each lane's value from lane `source` of its warp."""
     if type(value) is int:
         return value
     if isinstance(value, Partial):
         found = from_source_lanes(value.value, source, warps)
-        lanes = from_bools(from_source_lanes(value.known.array.astype(np.int8), source, warps) != 0)
+        lanes = from_bools(array_from_lanes(value.known.array, source, warps))
         return known_in(lanes, found, value.poison)
-    if not isinstance(value, (Sum, np.ndarray)):
+    if isinstance(value, np.ndarray):
+        return array_from_lanes(value, source, warps)
+    if not isinstance(value, Sum):
         raise poisoned_operand(value)
-    array = value if isinstance(value, np.ndarray) else to_array(value)
+    moved = array_from_lanes(value.array, source, warps)
+    return value if moved is value.array else from_array(moved)
+
+
+def array_from_lanes(array: np.ndarray, source: np.ndarray, warps: Warps) -> np.ndarray:
+    """The same of an array; itself if all lanes of a row have the same."""
     if array.shape[1] == 1:
-        return value
+        return array
     if source.shape[0] == 1 and (source.reshape(-1, 32) == source[0, :32]).all():
-        moved = array.reshape(-1, WARP).take(source[0, :WARP], axis=1, mode="clip").reshape(array.shape)
-        return moved if isinstance(value, np.ndarray) else from_array(moved)
+        lanes = source[0, :WARP]
+        return array.reshape(-1, WARP).take(lanes, axis=1, mode="clip").reshape(array.shape)
     rows = max(array.shape[0], source.shape[0])
     of_lanes = np.broadcast_to(by_warp(array, warps), (rows, warps.threads // 32, 32))
     index = np.broadcast_to(by_warp(source, warps), of_lanes.shape)
-    moved = flat(np.take_along_axis(of_lanes, index, axis=2))
-    return moved if isinstance(value, np.ndarray) else from_array(moved)
+    return flat(np.take_along_axis(of_lanes, index, axis=2))
 
 
 # --- votes ----------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ word; small floats as bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -33,14 +32,18 @@ def to_double(value: Int) -> np.ndarray:
     return contiguous(to_array(value)).view(np.float64)
 
 
-def double_of(low: Any, high: Any) -> np.ndarray:
+def double_of(low: Value, high: Value) -> np.ndarray:
     """The words of two registers read as a float64.
 
     Raises:
         Poisoned: one of them is unknown.
     """
-    are_arrays = isinstance(low, np.ndarray) and isinstance(high, np.ndarray)
-    if are_arrays and low.shape == high.shape and low.itemsize == high.itemsize == 4:
+    if (
+        isinstance(low, np.ndarray)
+        and isinstance(high, np.ndarray)
+        and low.shape == high.shape
+        and low.itemsize == high.itemsize == 4
+    ):
         words = np.empty((*low.shape, 2), np.uint32)
         words[..., 0], words[..., 1] = low.view(np.uint32), high.view(np.uint32)
         return words.view(np.float64)[..., 0]

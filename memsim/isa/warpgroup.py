@@ -111,7 +111,7 @@ _TOUCHES = (("wgmma", "shared"),)
 
 @executes("HGMMA QGMMA IGMMA", _signature("g"), None, touches=_TOUCHES)
 @executes("HGMMA QGMMA IGMMA", _signature("R4 h"), None, touches=_TOUCHES)
-def build_group_product(form: BoundForm, *operands: Any) -> Run:
+def build_group_product(form: BoundForm, *operands: object) -> Run:
     """A is in shared memory like B, or in registers."""
     shape = shape_of(form)
     rows = shape.columns + (64 if isinstance(operands[0], Special) else 0)

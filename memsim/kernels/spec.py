@@ -170,7 +170,7 @@ class Spec:
 
         sizes = self.sizes(size)
         extents = {**sizes, **self.fixed}
-        arguments: dict[str, Any] = dict(extents)
+        arguments: dict[str, object] = dict(extents)
         for name, value in self.scalars.items():
             arguments[name] = extents[value] if isinstance(value, str) else value
         for number, (name, names) in enumerate(self.family.arrays.items()):
@@ -185,7 +185,7 @@ class Spec:
         extents = {**sizes, **self.fixed}
         return [-(-extents[name] // tile) for name, tile in self.grid]
 
-    def _in_order(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _in_order(self, arguments: Mapping[str, Any]) -> tuple[object, ...]:
         """Arguments by name in the kernel's order."""
         from memsim.argument_types import Texture1D
 

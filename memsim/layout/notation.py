@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from memsim.layout.swizzle import Swizzle
 Nested: TypeAlias = "int | tuple[Nested, ...]"
 
 
-def as_nested(value: Any, what: str) -> Nested:
+def as_nested(value: object, what: str) -> Nested:
     """A checked copy: sequences become tuples, numpy integers ints.
 
     Raises:

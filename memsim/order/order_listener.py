@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from memsim.access import Stretches
 from memsim.state.launch_memory import Memory
+from memsim.state.partial import Value
 from memsim.state.parts import Mask
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
@@ -98,7 +99,7 @@ class OrderListener:
     def execute(self, instruction: int) -> None:
         """What is accessed from here on, this instruction accesses."""
 
-    def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
+    def look(self, instruction: int, active: Mask | None, registers: Sequence[Value]) -> None:
         """Lanes come to an instruction that the launch was asked to look at; None: it is not known which."""
 
     def access(self, instruction: int, space: str, address: Int, width: int, active: Mask) -> None:
@@ -230,6 +231,6 @@ class Listeners(OrderListener):
                 setattr(self, event, hear[0] if len(hear) == 1 else partial(_tell, hear))
 
 
-def _tell(listeners: Sequence[Callable[..., None]], *event: Any) -> None:
+def _tell(listeners: Sequence[Callable[..., None]], *event: object) -> None:
     for listener in listeners:
         listener(*event)

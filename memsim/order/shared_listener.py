@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -29,8 +28,17 @@ class ObservedBytes(SpaceBytes):
     foreign_threads: the agents [B, T] that threads are where they access memory of other blocks.
     """
 
-    def __init__(self, *space: Any, order: SharedOrder, foreign_threads: Callable[[], np.ndarray]) -> None:
-        super().__init__(*space)
+    def __init__(
+        self,
+        data: np.ndarray,
+        base: int,
+        shape: tuple[int, int],
+        rows: str,
+        *,
+        order: SharedOrder,
+        foreign_threads: Callable[[], np.ndarray],
+    ) -> None:
+        super().__init__(data, base, shape, rows)
         self._order = order
         self._foreign_threads = foreign_threads
         self._agents: np.ndarray | None = None

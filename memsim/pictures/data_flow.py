@@ -5,7 +5,7 @@ Caches are not part of it, nor data that stays in registers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class FlowNode(NamedTuple):
 REGISTERS = FlowNode("registers", "registers")
 
 
-def flow(analysis: Analysis) -> nx.MultiDiGraph[Any]:
+def flow(analysis: Analysis) -> nx.MultiDiGraph[FlowNode]:
     """The flow of memory. Nodes: `FlowNode`s. An edge for each row of the analysis, its key the row's number.
 
     Edges have `bytes`: what the active lanes ask for, in all requests (None where that is not known);
@@ -35,7 +35,7 @@ def flow(analysis: Analysis) -> nx.MultiDiGraph[Any]:
     """
     import networkx as nx
 
-    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    graph: nx.MultiDiGraph[FlowNode] = nx.MultiDiGraph()
     graph.add_node(REGISTERS)
     for number, (site, rows) in enumerate(zip(analysis.sites, analysis.requests_of_sites, strict=True)):
         source, target = _ends(analysis, site)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,7 +218,7 @@ class GlobalRequest:
         return self.origin.row.space == "local"
 
 
-def conflict_graph(request: SharedRequest) -> nx.Graph[Any]:
+def conflict_graph(request: SharedRequest) -> nx.Graph[int]:
     """The lanes that cannot be served together: an edge between two lanes of a group that want different
     words of the same bank (where lanes do not share: between any two that want the same bank; in a copy
     also between two that read from the same banks of the cache).
@@ -229,7 +229,7 @@ def conflict_graph(request: SharedRequest) -> nx.Graph[Any]:
     """
     import networkx as nx
 
-    graph: nx.Graph[Any] = nx.Graph()
+    graph: nx.Graph[int] = nx.Graph()
     for lane in np.flatnonzero(request.active).tolist():
         graph.add_node(lane, group=int(request.group[lane]), wavefront=int(request.wavefront[lane]))
     for meeting in request.collisions():

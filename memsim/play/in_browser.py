@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,11 +19,11 @@ from memsim.play.replies import reply
 TYPED = (np.ndarray, np.generic, np.dtype, type, str)
 
 
-def _in_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
+def _in_64_bits(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """A function of numpy's that makes 64-bit integers of Python's, as it does elsewhere."""
 
     @wraps(function)
-    def call(*given: Any, **more: Any) -> Any:
+    def call(*given: object, **more: object) -> np.ndarray:
         made = function(*given, **more)
         typed = "dtype" in more or any(isinstance(one, TYPED) for one in given)
         return made if typed or made.dtype != np.intp else function(*given, **more, dtype=np.int64)
@@ -31,11 +31,11 @@ def _in_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _with_addresses(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_addresses(function: Callable[..., object]) -> Callable[..., object]:
     """One whose second argument are counts or places, which are as wide as an address."""
 
     @wraps(function)
-    def call(array: Any, places: Any, *given: Any, **more: Any) -> Any:
+    def call(array: object, places: object, *given: object, **more: object) -> object:
         return function(array, np.asarray(places).astype(np.intp), *given, **more)
 
     return call

@@ -13,13 +13,14 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta, Struct, structs
 from numpy.typing import NDArray
 
 from memsim.captured.analyze_any import analyze
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.launch import dim3
 from memsim.layout import Layout
@@ -87,7 +88,7 @@ def _analysis(question: Question) -> ShownAnalysis:
         raise MemsimError(f"the array has {layout.size:,} elements, more than {LARGEST:,}")
     if not (question.store or question.load):
         raise MemsimError("neither index is given", hint="write one, as y, x")
-    make: Any = SharedArray if question.memory == "shared" else GlobalArray
+    make = SharedArray if question.memory == "shared" else GlobalArray
     array = make("tile", layout, question.element)
     vector = {"vector": question.vector} if question.vector > 1 else {}
     indices = {"store": question.store, "load": question.load}
@@ -136,7 +137,7 @@ def _cures(question: Question, analysis: ShownAnalysis) -> Iterator[Cure]:
     yield from sorted(found, key=lambda cure: cure.wavefronts)
 
 
-def _changed(layout: Layout, change: dict[str, Any], size: int) -> Layout | None:
+def _changed(layout: Layout, change: JsonObject, size: int) -> Layout | None:
     """The layout after a change in bytes; None where it is not one of whole rows of elements."""
     if layout.swizzle is not None or layout.offset or len(layout.extents) != 2:
         return None
@@ -155,7 +156,7 @@ def _changed(layout: Layout, change: dict[str, Any], size: int) -> Layout | None
 
 Numbers = NDArray[np.int64]
 LONGEST = 200  # characters
-OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+OPERATORS: Mapping[type[ast.operator], Callable[[np.ndarray, np.ndarray], object]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -168,7 +169,7 @@ OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitOr: operator.or_,
     ast.BitXor: operator.xor,
 }
-SIGNS: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {
+SIGNS: Mapping[type[ast.unaryop], Callable[[np.ndarray], object]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
     ast.Invert: operator.invert,

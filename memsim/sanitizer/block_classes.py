@@ -7,7 +7,6 @@ as long as they do; what tells some of them apart splits it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -98,7 +97,7 @@ class BlockClasses:
     def places(self, address: Int, rows: np.ndarray, threads: np.ndarray) -> np.ndarray:
         """The addresses of lanes [n]."""
         array = to_array(address)
-        at: Any = self.first[rows] if array.shape[0] > 1 else 0
+        at: np.ndarray | int = self.first[rows] if array.shape[0] > 1 else 0
         found: np.ndarray = array[at, threads if array.shape[1] > 1 else 0]
         return np.broadcast_to(found, rows.shape)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import or_
-from typing import Any
 
 from memsim.argument_types.argument import argument_of
 from memsim.argument_types.array_arg import FILLS, ArrayArg
@@ -35,10 +34,10 @@ def not_given(executable: Executable, names: Sequence[str], arguments: Iterable[
     return found
 
 
-def _has_unknown(argument: Any) -> bool:
+def _has_unknown(argument: object) -> bool:
     found = []
 
-    def look(array: Any) -> Any:
+    def look(array: object) -> object:
         found.append(isinstance(array, ArrayArg) and array.fill == FILLS[0])
         return array
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from memsim.access import Site
 from memsim.arch.units import WARP, WORD
@@ -40,7 +39,15 @@ from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.skipped_barriers import SkippedBarrier, is_syncthreads
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
-from memsim.sanitizer.wording import beyond, does, global_element, register_name, whole_array, width_of
+from memsim.sanitizer.wording import (
+    Element,
+    beyond,
+    does,
+    global_element,
+    register_name,
+    whole_array,
+    width_of,
+)
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
@@ -321,8 +328,8 @@ class Description:
         op = self.ops[instruction]
         return FoundAccess(op, does(op, space), example.block, example.later)
 
-    def element(self, byte: int, width: int) -> dict[str, Any]:
-        """Where `width` bytes from a byte of the kernel's shared memory on are, as fields of a `Hazard`."""
+    def element(self, byte: int, width: int) -> Element:
+        """Where `width` bytes from a byte of the kernel's shared memory on are."""
         at = self.layout.base + byte
         buffer = self.layout.find(at, at + 1)
         if buffer is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from memsim.order.order_listener import OrderListener, Threads
 from memsim.sanitizer.access_sizes import are_mixed, sizes_of
 from memsim.simt.control_graph import ControlGraph
 from memsim.state.launch_memory import Memory
-from memsim.state.partial import known_bits
+from memsim.state.partial import Value, known_bits
 from memsim.state.parts import Mask
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
@@ -112,7 +112,7 @@ class StoredValues(OrderListener):
         units = -(-size // self._unit)
         return np.zeros(units, np.uint32), np.zeros(units, np.int32)
 
-    def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
+    def look(self, instruction: int, active: Mask | None, registers: Sequence[Value]) -> None:
         if instruction in self._ops:
             op = self._ops[instruction]
             stored = op.form.operands[-1]

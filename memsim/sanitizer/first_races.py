@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from memsim.access import Again, Listener, Site, SiteAccess
 from memsim.isa.program import SHARED, Executable, Program, spaces_read, spaces_written
@@ -34,6 +34,8 @@ MOST_THREADS = 1 << 19
 #: What an analysis leaves out if there are more.
 LIMIT = "races behind the first accesses to shared memory (memsim sanitize looks at all)"
 
+T = TypeVar("T")
+
 
 def may_race(program: Program) -> bool:
     """Whether a program stores to shared memory and loads from there."""
@@ -53,7 +55,7 @@ class FirstRaces(OrderListener):
             if not event.startswith("_") and getattr(RaceListener, event) is not nothing:
                 setattr(self, event, partial(self._hear, getattr(self._races, event)))
 
-    def _hear(self, tell: Callable[..., Any], *event: Any) -> Any:
+    def _hear(self, tell: Callable[..., T], *event: object) -> T | None:
         """The answer to an event, if it still matters."""
         if self._left > 0:
             try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from memsim.isa.program import Op, Program
 from memsim.order.order_listener import OrderListener, Threads
 from memsim.sanitizer.examples import Example
 from memsim.state.launch_memory import Memory
-from memsim.state.partial import known_bits
+from memsim.state.partial import Value, known_bits
 from memsim.state.parts import EVERY_LANE, NO_LANE, Mask, Part
 
 _LANES = np.arange(WARP)
@@ -102,7 +102,7 @@ class LaneMasks(OrderListener):
                     key = AbsentLanes(index, False)
                     self._count(key, row, warp * WARP + source, warp * WARP + lane, len(idle) * count * alike)
 
-    def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
+    def look(self, instruction: int, active: Mask | None, registers: Sequence[Value]) -> None:
         if instruction not in self._shuffles or self._shuffles[instruction] is not None:
             return
         op, shape = self._ops[instruction], self._threads.shape
@@ -166,7 +166,7 @@ def _slots(op: Op) -> int:
     return sum(1 << slot for slot in {*named} if slot is not None)
 
 
-def _word(operand: object, registers: Sequence[Any], lanes: Mask) -> np.ndarray | None:
+def _word(operand: object, registers: Sequence[Value], lanes: Mask) -> np.ndarray | None:
     """An operand in some lanes; None if it is unknown in one."""
     constant = _constant(operand)
     if constant is not None:

@@ -9,7 +9,7 @@ there may race; of others that are loaded too early, the limits say which they a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from memsim.order.order_listener import OrderListener, Threads, warps_in
 from memsim.sanitizer.examples import Example
 from memsim.sanitizer.global_cells import LaneAccess
 from memsim.state.launch_memory import Memory
+from memsim.state.partial import Value
 from memsim.state.parts import Mask
 
 
@@ -64,7 +65,7 @@ class LaunchBefore(OrderListener):
         self._threads, self._layout = threads, memory.layouts[GLOBAL]
         self._waited = np.zeros((threads.shape[0], threads.shape[1] // WARP), np.bool_)
 
-    def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
+    def look(self, instruction: int, active: Mask | None, registers: Sequence[Value]) -> None:
         if instruction in self.looked_at and active is not None:
             rows, warps = warps_in(self._threads, active)
             self._waited[rows, warps] = True

@@ -13,7 +13,7 @@ branch that is passed by. Which lanes make a read under a guard, the launch is a
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from memsim.sanitizer.global_cells import LaneAccess
 from memsim.simt.control_graph import ControlGraph
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory
+from memsim.state.partial import Value
 from memsim.state.parts import Mask
 from memsim.state.predicates import to_words
 
@@ -250,7 +251,7 @@ class UnwrittenRegisters(OrderListener):
         for slot in writes:
             self._written[self._slots[slot], self._at] |= lanes
 
-    def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
+    def look(self, instruction: int, active: Mask | None, registers: Sequence[Value]) -> None:
         for one, never in self._maybe.pop(instruction, ()):
             if active is None and never.any():
                 where = self._ops[instruction].where

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from memsim.isa.mbarrier import exchange
 from memsim.isa.memory_access import bytes_of_piece, register_count
@@ -33,12 +33,22 @@ def does(op: Op, space: str = SHARED) -> str:
     return found.pop() or "accesses"
 
 
-def whole_array(space: str, name: str, offset: int, width: int) -> dict[str, Any]:
-    """A place in an array by its bytes, as fields of a `Hazard`."""
+class Element(TypedDict):
+    """Where a `Hazard` is, by its fields."""
+
+    space: str
+    array: str
+    element: str
+    offset: int
+    width: int
+
+
+def whole_array(space: str, name: str, offset: int, width: int) -> Element:
+    """A place in an array by its bytes."""
     return {"space": space, "array": name, "element": name, "offset": offset, "width": width}
 
 
-def global_element(name: str, offset: int, width: int) -> dict[str, Any]:
+def global_element(name: str, offset: int, width: int) -> Element:
     """The same of an element of an array in global memory."""
     return whole_array(GLOBAL, name, offset, width) | {"element": f"{name}[{offset // width}]"}
 

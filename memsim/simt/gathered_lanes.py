@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from memsim.isa.op import slots_of
 from memsim.simt.active_lanes import Rows
 from memsim.simt.machine import Machine
 from memsim.simt.steps import Step
-from memsim.state.partial import Partial, known_in, merge_lanes
+from memsim.state.partial import Partial, Value, known_in, merge_lanes
 from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes, from_bools
@@ -44,11 +44,15 @@ class Own:
         self.array = array
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Value:
         """As any other register; nothing may be written into the array from now on."""
         if self.array.dtype == np.bool_:
             return from_bools(self.array)
         return from_array(self.array) if self.array.dtype == np.int64 else self.array
+
+
+#: What a slot of the register file holds.
+Slot = Value | Own
 
 
 class Gathered(ScatteredLanes):
@@ -80,7 +84,7 @@ class Gathered(ScatteredLanes):
         found: np.ndarray = array.reshape(-1)[index]
         return found[:, None]
 
-    def gathered(self, value: Any) -> Any:
+    def gathered(self, value: Slot) -> Value:
         """A register as these lanes hold it."""
         if isinstance(value, Own):
             return Own(self.taken(value.array)).value
@@ -94,24 +98,28 @@ class Gathered(ScatteredLanes):
         if isinstance(value, np.ndarray):
             return self.taken(value)
         if isinstance(value, Partial):
-            known = self.gathered(value.known)
+            known = from_bools(self.taken(value.known.array))
             if isinstance(known, bool):
                 return self.gathered(value.value) if known else value.poison
             return Partial(self.gathered(value.value), known, value.poison)
         return value
 
-    def scattered(self, value: Any) -> Any:
+    def scattered(self, value: Value) -> Slot:
         """A register of these lanes as one of all threads, with anything in the others."""
         if isinstance(value, Partial):
             return known_in(self.where(value.known), plain(self.scattered(value.value)), value.poison)
         array = array_of(value)
         if array is None or type(value) in (int, bool):
             return value
+        return Own(self.spread(array))
+
+    def spread(self, array: np.ndarray) -> np.ndarray:
+        """What these lanes have [n or 1, 1] in the places of all threads, with zeros in the others."""
         found = np.zeros(self.shape, array.dtype)
         found.reshape(-1)[self.lanes] = array[:, 0]
-        return Own(found)
+        return found
 
-    def written(self, value: Any, held: Any, is_read: bool) -> Any:
+    def written(self, value: Value, held: Slot, is_read: bool) -> Slot:
         """A register with what these lanes hold now, and what the others held if that is read."""
         if not is_read and type(value) in (int, bool):
             return value
@@ -128,18 +136,17 @@ class Gathered(ScatteredLanes):
 
     def where(self, active: Mask) -> Mask:
         """Some of these lanes as a mask of all threads."""
-        if active is True:
-            return self.mask
-        found: Mask = plain(self.scattered(active))
-        return found
+        if isinstance(active, bool):
+            return active and self.mask
+        return from_bools(self.spread(active.array))
 
 
-def plain(value: Any) -> Any:
+def plain(value: Slot) -> Value:
     """A register that nothing is written into from now on."""
     return value.value if isinstance(value, Own) else value
 
 
-def array_of(value: Any) -> np.ndarray | None:
+def array_of(value: Slot) -> np.ndarray | None:
     """A register as an array that broadcasts to all threads; None if it is unknown in some."""
     if isinstance(value, (Own, Part)):
         return value.array
@@ -255,6 +262,6 @@ def settle_own(machine: Machine, chosen: int = -1) -> None:
     machine.own &= ~chosen
 
 
-def slots_of_lanes(slots: Sequence[Any]) -> int:
+def slots_of_lanes(slots: Sequence[Slot]) -> int:
     """The registers, as a bit set, that lanes write into."""
     return sum(1 << slot for slot, held in enumerate(slots) if isinstance(held, Own))

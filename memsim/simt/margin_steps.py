@@ -10,20 +10,20 @@ Limits are followed within a basic block: there lanes neither part nor meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
-from typing import Any
 
 import numpy as np
 
+from memsim.isa.definitions import Bound
 from memsim.isa.documented_errors import limits_between
 from memsim.isa.op import Register, Trait, slots_of
 from memsim.isa.program import Op
-from memsim.isa.readers import PredicateReader, Registers
+from memsim.isa.readers import PredicateReader
 from memsim.simt.gathered_lanes import array_of
 from memsim.simt.machine import Limits, Machine, Margins
 from memsim.simt.steps import Step
+from memsim.state.partial import Value
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both
 from memsim.state.registers import floats
@@ -34,7 +34,7 @@ MONOTONE = frozenset((Trait.MONOTONE, Trait.SUMS, Trait.MULTIPLIES, Trait.FUSES,
 def with_margins(
     op: Op,
     guard: PredicateReader | None,
-    compute: Callable[[Registers], Any] | None,
+    compute: Bound | None,
     step: Step,
     starts: bool,
     approximates: bool,
@@ -82,7 +82,7 @@ def _forget(margins: Margins, op: Op, is_moved: bool) -> None:
 
 
 def _ends(
-    machine: Machine, op: Op, compute: Callable[[Registers], Any], moving: list[int], approximates: bool
+    machine: Machine, op: Op, compute: Bound, moving: list[int], approximates: bool
 ) -> list[list[np.ndarray]] | None:
     """For each result what it is at the limits of what is read; None if others may be between."""
     if not approximates and MONOTONE.isdisjoint(op.traits):
@@ -110,7 +110,7 @@ def _ends(
     return [[_array(value, machine) for value in ends] for ends in zip(*found, strict=True)]
 
 
-def _array(value: Any, machine: Machine) -> np.ndarray:
+def _array(value: Value, machine: Machine) -> np.ndarray:
     found = array_of(value)
     if found is None:
         raise Poisoned(Poison("a limit", None))

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from memsim.arch.units import WORD
-from memsim.isa.definitions import meaning_of
+from memsim.isa.definitions import Bound, meaning_of
 from memsim.isa.logic import OR
 from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.op import (
@@ -33,7 +32,7 @@ from memsim.isa.op import (
     slots_of,
 )
 from memsim.isa.program import Op
-from memsim.isa.readers import Binder
+from memsim.isa.readers import Binder, Registers
 from memsim.isa.signature import is_indexed
 from memsim.simt.placed_words import (
     Lower,
@@ -249,7 +248,7 @@ def _copied(op: Op, words: PlacedOperands) -> Results:
 @lru_cache(maxsize=1 << 12)
 def _copies(form: Form, slot: int) -> list[bool]:
     """Which of the predicates that a form computes are the one in a slot, which is all that it reads."""
-    registers: list[Any] = [None] * SLOTS
+    registers: Registers = [None] * SLOTS
     both = np.array([[False, True]])
     registers[slot] = from_bools(both)
     meaning = meaning_of(form)
@@ -393,9 +392,9 @@ def _samples(chance: np.random.Generator, immediates: Sequence[int]) -> np.ndarr
     return np.where(chance.random(SAMPLES) < 0.25, near, numbers) & ALL_BITS
 
 
-def _words_of(form: Form, compute: Any, samples: Mapping[int, np.ndarray]) -> list[np.ndarray]:
+def _words_of(form: Form, compute: Bound, samples: Mapping[int, np.ndarray]) -> list[np.ndarray]:
     """The words of an instruction's results, unsigned."""
-    registers: list[Any] = [None] * SLOTS
+    registers: Registers = [None] * SLOTS
     for slot, words in samples.items():
         row = words[None]
         signed = row.astype(np.int32).astype(np.int64)

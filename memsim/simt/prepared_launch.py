@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ class RegularAccesses(Listener):
         if _is_of_each_thread(mask):
             self.are_regular = False
 
-    def irregular(self, *event: Any) -> None:
+    def irregular(self, *event: object) -> None:
         """Accesses of single lanes, and copies that are known warp by warp."""
         self.are_regular = False
 

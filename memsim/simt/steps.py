@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from memsim.isa.comparisons import Combined, DecidedByLane
+from memsim.isa.definitions import Bound
 from memsim.isa.memory_access import GENERIC
 from memsim.isa.moves import Selection
 from memsim.isa.op import PREDICATE, UNIFORM, Effect, Trait, slots_of
@@ -18,7 +19,7 @@ from memsim.isa.program import Op, spaces_written
 from memsim.isa.readers import PredicateReader, Registers
 from memsim.simt.accesses import COUNTED
 from memsim.simt.machine import Machine
-from memsim.state.partial import Partial, covers, known_in, on_known_lanes, where_known
+from memsim.state.partial import Partial, Value, covers, known_in, on_known_lanes, where_known
 from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either, invert
@@ -35,7 +36,7 @@ MOST_KEPT = 32
 def value_step(
     op: Op,
     guard: PredicateReader | None,
-    compute: Callable[..., Any],
+    compute: Bound,
     targets: Sequence[int | None],
 ) -> Step:
     """A step that computes from registers and writes the results."""
@@ -86,11 +87,11 @@ def value_step(
     return run
 
 
-def computed_once(compute: Callable[[Registers], Any]) -> Callable[[Registers], Any]:
+def computed_once(compute: Bound) -> Bound:
     """Of an instruction that reads no register, such as an HFMA2 that stands for the move of a constant."""
-    found: Registers = []
+    found: list[object] = []
 
-    def once(registers: Registers) -> Any:
+    def once(registers: Registers) -> object:
         if not found:
             found.append(compute(registers))
         return found[0]
@@ -114,7 +115,7 @@ def result_on_known_lanes(
     machine: Machine,
     op: Op,
     guard: PredicateReader | None,
-    compute: Callable[..., Any],
+    compute: Bound,
     reads: list[int],
     unknown: Poisoned,
 ) -> tuple[Any, Mask, Mask]:
@@ -129,7 +130,7 @@ def result_on_known_lanes(
     def lanes() -> Mask:
         return both(machine.mask, active)
 
-    def run() -> Any:
+    def run() -> object:
         nonlocal active
         if guard is not None:
             active = guard(registers)
@@ -164,7 +165,7 @@ def with_decided(
 ) -> tuple[Any, Mask]:
     """(results, lanes in which they are known) with those in which some operands decide alone."""
 
-    def of_lanes(decides: PredicateReader, value: Callable[[Registers], Any]) -> tuple[Mask, Any]:
+    def of_lanes(decides: PredicateReader, value: Bound) -> tuple[Mask, Any]:
         where = decides(registers)
         return where, value(registers) if where is not False else None
 
@@ -186,7 +187,7 @@ def with_decided(
     return result, True if covers(known, lanes()) else known
 
 
-def simple_step(op: Op, compute: Callable[[Registers], Any], target: int) -> Step:
+def simple_step(op: Op, compute: Bound, target: int) -> Step:
     """The common case: one result, no guard."""
     bit = 1 << target
     reads = slots_of(op.reads)
@@ -308,7 +309,7 @@ def repeating_step(op: Op, access: Step) -> Step:
     return run
 
 
-def is_small(value: Any) -> bool:
+def is_small(value: Value) -> bool:
     """Whether a register or mask takes little memory."""
     parts = value.parts if isinstance(value, Sum) else [value] if isinstance(value, Part) else []
     return all(part.is_small for part in parts)

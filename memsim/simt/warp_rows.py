@@ -15,12 +15,13 @@ import numpy as np
 
 from memsim.simt.active_lanes import PlacedRows, Rows
 from memsim.simt.convergence import Meeting
-from memsim.simt.gathered_lanes import Own, plain
+from memsim.simt.gathered_lanes import Own, Slot, plain
 from memsim.simt.groups import Group
-from memsim.state.partial import Partial, merge_lanes
+from memsim.state.partial import Partial, Value, merge_lanes
 from memsim.state.parts import Mask, Part
 from memsim.state.predicates import from_bools, from_words, to_bools, to_words
 from memsim.state.registers import Sum, from_array, plus, to_array, wrap_int
+from memsim.state.sums import Int
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class WarpRows:
     """What some rows of a chunk hold: registers, who runs, who waits, and instructions left to execute."""
 
     rows: Rows
-    slots: list[Any]
+    slots: list[Slot]
     alive: Mask
     ready: list[Group]
     parked: list[Group]
@@ -41,7 +42,9 @@ class WarpRows:
 
 def take_rows(state: WarpRows, rows: np.ndarray) -> WarpRows:
     """The state of these rows (numbers, ascending)."""
-    total, seen = len(state), {}  # type: int, dict[int, Any]
+    total = len(state)
+    parts: dict[int, Part] = {}
+    masks: dict[int, Mask] = {}
 
     def array_of(array: np.ndarray) -> np.ndarray:
         return array.take(rows, axis=0) if array.shape[0] == total else array
@@ -49,27 +52,25 @@ def take_rows(state: WarpRows, rows: np.ndarray) -> WarpRows:
     def part(one: Part | None) -> Part | None:
         if one is None or one.shape[0] != total:
             return one
-        if one.uid not in seen:
-            seen[one.uid] = Part(array_of(one.array))
-        return seen[one.uid]  # type: ignore[no-any-return]
+        if one.uid not in parts:
+            parts[one.uid] = Part(array_of(one.array))
+        return parts[one.uid]
 
-    def mask(one: Any) -> Any:
+    def mask(one: Mask) -> Mask:
         if not isinstance(one, Part) or one.shape[0] != total:
             return one
-        if one.uid not in seen:
+        if one.uid not in masks:
             is_of_lanes = one.shape[1] > 1
-            seen[one.uid] = from_words(one.words[rows]) if is_of_lanes else from_bools(one.array[rows])
-        return seen[one.uid]
+            masks[one.uid] = from_words(one.words[rows]) if is_of_lanes else from_bools(one.array[rows])
+        return masks[one.uid]
 
-    def value(one: Any) -> Any:
+    def value(one: Value) -> Value:
         if isinstance(one, Sum):
             return Sum(one.s, part(one.u), part(one.v), part(one.f))
         if isinstance(one, Part):
             return mask(one)
         if isinstance(one, np.ndarray):
             return array_of(one)
-        if isinstance(one, Own):
-            return Own(array_of(one.array))
         if isinstance(one, Partial):
             known = mask(one.known)
             held = value(one.value)
@@ -89,7 +90,7 @@ def take_rows(state: WarpRows, rows: np.ndarray) -> WarpRows:
     }
     return WarpRows(
         PlacedRows(array_of(state.rows.blocks), array_of(state.rows.first)),
-        [None if one is None else value(one) for one in state.slots],
+        [Own(array_of(one.array)) if isinstance(one, Own) else value(one) for one in state.slots],
         mask(state.alive),
         groups(state.ready),
         groups(state.parked),
@@ -110,14 +111,14 @@ def join_rows(states: Sequence[WarpRows]) -> WarpRows:
         columns = max(array.shape[1] for array in arrays)
         return np.concatenate([np.broadcast_to(one, (n, columns)) for one, n in zip(arrays, counts)])
 
-    def mask(ones: Sequence[Any]) -> Any:
+    def mask(ones: Sequence[Mask]) -> Mask:
         if alike(ones):
             return ones[0]
         if all(isinstance(one, bool) or one.shape[1] == 1 for one in ones):
             return from_bools(tall([to_bools(one) for one in ones]))
         return from_words(tall([to_words(one) for one in ones]))
 
-    def number(ones: Sequence[Any]) -> Any:
+    def number(ones: Sequence[Int]) -> Int:
         sums = [one if isinstance(one, Sum) else Sum(one) for one in ones]
         thread = sums[0].v
         if any(one.f or not same_part(one.v, thread) for one in sums):
@@ -177,7 +178,7 @@ def join_rows(states: Sequence[WarpRows]) -> WarpRows:
     )
 
 
-def alike(ones: Sequence[Any]) -> bool:
+def alike(ones: Sequence[Slot]) -> bool:
     """Is it the same, whatever the row?"""
     first = ones[0]
     if type(first) in (int, bool):

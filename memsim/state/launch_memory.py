@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 
 from memsim.argument_types import ArrayTable, Texture
-from memsim.argument_types.argument import owner
+from memsim.argument_types.argument import Held, owner
 from memsim.argument_types.array_arg import as_numpy
 from memsim.launch import GLOBAL_ALIGN
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
+from memsim.state.tensors import Tensor
 
 #: By fewer times their alignment arrays are moved: 16 MiB.
 MOST_MOVED = 1 << 16
@@ -71,7 +71,10 @@ class Memory:
     """
 
     def __init__(
-        self, buffers: Sequence[tuple[str, Any]], shared_base: int = SHARED_BASE, moved: int = 0
+        self,
+        buffers: Sequence[tuple[str, Held]],
+        shared_base: int = SHARED_BASE,
+        moved: int = 0,
     ) -> None:
         self._gaps = Random(moved) if moved else None
         self.layouts = {
@@ -82,12 +85,12 @@ class Memory:
         self.symbols: dict[str, tuple[str, int]] = {}
         #: Constant banks that hold something else than the code has for them.
         self.constants: Mapping[int, bytes] = {}
-        self._arguments: list[tuple[int, Any]] = []
+        self._arguments: list[tuple[int, Held]] = []
         self.textures: dict[int, Texture] = {}
         #: Names of the parameters that they were passed for, by `id`.
         self.texture_names: dict[int, str] = {}
         #: Tensors by the address of their map, or why one is unknown.
-        self.tensors: dict[int, Any] = {}
+        self.tensors: dict[int, Tensor | Poison] = {}
         #: Initial contents of global memory besides arguments: (address, bytes).
         self.contents: list[tuple[int, bytes]] = []
         self.static_shared = 0
@@ -108,7 +111,7 @@ class Memory:
         #: Makes the bytes of shared memory.
         self.shared_as: Callable[[np.ndarray, int, tuple[int, int], str], SpaceBytes] = SpaceBytes
 
-    def _place(self, buffers: Sequence[tuple[str, Any]]) -> None:
+    def _place(self, buffers: Sequence[tuple[str, Held]]) -> None:
         """Each allocation separately; views of one, and arrays that share memory, overlap as in the caller's
         memory.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from functools import wraps
 from itertools import count
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _next_uid = count(1).__next__
 #: Elements of a part up to which it is compared with others by its content.
 MOST_COMPARED = 1 << 12
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Part:
@@ -183,7 +183,7 @@ def noted_as_one(function: Function) -> Function:
     """A function for which there may be one operation: what stands for an array notes it instead."""
 
     @wraps(function)
-    def run(*operands: Any) -> Any:
+    def run(*operands: object) -> object:
         for one in operands:
             if hasattr(one, "noted"):
                 found = one.noted(function.__name__, operands)

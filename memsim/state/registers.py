@@ -212,7 +212,7 @@ def times(a: int | Sum, factor: int) -> int | Sum:
     return Sum(a.s * factor, u, v, f)
 
 
-def ints(value: Any) -> int | Sum:
+def ints(value: object) -> int | Sum:
     """A register read as an integer; the bits of a float if it holds one.
 
     Raises:
@@ -220,17 +220,16 @@ def ints(value: Any) -> int | Sum:
     """
     kind = type(value)
     if kind is int or kind is Sum:
-        return value  # type: ignore[no-any-return]
+        return value  # type: ignore[return-value]
     if isinstance(value, np.ndarray):
         signed = _SAME_SIZE[value.dtype.itemsize]
         return from_array(np.ascontiguousarray(value).view(signed).astype(np.int64))
     raise poisoned_operand(value)
 
 
-def content(value: Any) -> Any:
+def content(value: object) -> object:
     """What stands for a register or a mask of lanes in a key: equal if all threads hold the same."""
-    kind = type(value)
-    if kind is Sum or kind is Part:
+    if isinstance(value, (Sum, Part)):
         return value.content
     return content(ints(value)) if isinstance(value, np.ndarray) else value
 

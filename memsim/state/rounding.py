@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from memsim.state.parts import noted_as_one, select
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray
 Fused = Callable[[Array, Array, Array], Array]
 
 #: Of PTX's rounding modifiers those that do not round to nearest (`rn`, ties to even).

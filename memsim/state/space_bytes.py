@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
 
 import numpy as np
 
@@ -312,7 +311,9 @@ class SpaceBytes:
                 view[at], view[at + 1] = (word[lane] for word in operands[-1])
         return old
 
-    def _write(self, view: np.ndarray, index: np.ndarray, values: Any, active: bool | Part) -> None:
+    def _write(
+        self, view: np.ndarray, index: np.ndarray, values: np.ndarray | np.generic, active: bool | Part
+    ) -> None:
         elements, places = view.reshape(-1), self._places(view, index)
         if places.shape != self.shape:
             places = np.broadcast_to(places, self.shape)
@@ -348,7 +349,7 @@ def as_register(array: np.ndarray) -> int | Sum | np.ndarray:
     return from_array(np.ascontiguousarray(array).view(f"i{array.dtype.itemsize}").astype(np.int64))
 
 
-def to_store(value: Any, dtype: type) -> np.ndarray:
+def to_store(value: object, dtype: type) -> np.ndarray:
     """A register's value as elements to write.
 
     Raises:

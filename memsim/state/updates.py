@@ -83,8 +83,8 @@ def update_elements(
 
 
 def _by_a_crowd(
-    old: Any, operation: str, b: np.ndarray, c: np.ndarray | None, who: np.ndarray
-) -> tuple[np.ndarray, Any]:
+    old: np.generic, operation: str, b: np.ndarray, c: np.ndarray | None, who: np.ndarray
+) -> tuple[np.ndarray, np.generic]:
     """What lanes `who` find at one place, one after the other, and what it holds then."""
     if operation != "cas":
         values = np.concatenate([[old], b]).astype(b.dtype)

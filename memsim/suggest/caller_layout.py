@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.argument_types.argument import argument_of
+from memsim.argument_types.argument import Held, argument_of
 from memsim.argument_types.array_arg import as_numpy
 
 
@@ -64,7 +63,7 @@ class CallerLayout:
         )
 
 
-def packed_arguments(values: Sequence[object], layouts: Sequence[CallerLayout]) -> list[Any]:
+def packed_arguments(values: Sequence[object], layouts: Sequence[CallerLayout]) -> list[object]:
     """A launch's arguments, those of the layouts as their caller has to keep them."""
     found = list(values)
     for each in layouts:
@@ -81,7 +80,7 @@ def packed_results(results: Mapping[str, bytes], layouts: Sequence[CallerLayout]
     return {**results, **{each.array: each.packed(results[each.array]) for each in layouts}}
 
 
-def array_of(argument: Any) -> np.ndarray | None:
+def array_of(argument: Held) -> np.ndarray | None:
     """The array that an argument is; None of anything else."""
     whole = as_numpy(argument)
     return whole if isinstance(whole, np.ndarray) else None

@@ -26,6 +26,7 @@ from memsim.launch import Natural
 from memsim.source.expressions import evaluate
 from memsim.sweep.analyze_variants import count_job
 from memsim.sweep.variants import alternatives, read_text
+from memsim.targets.offers import Said
 from memsim.targets.target import read_job
 from memsim.views.labels import count, ranges
 from memsim.views.screen import Column, Row, Screen
@@ -93,7 +94,7 @@ class EveryValue:
 
 def prove(
     target: str,
-    said: Mapping[str, Any],
+    said: Said,
     names: Mapping[str, str],
     progress: Callable[[float], None] | None = None,
 ) -> EveryValue:
@@ -157,7 +158,7 @@ def _differing(found: EveryValue) -> tuple[AtValue, AtValue] | None:
     return None
 
 
-def _at(target: str, said: Mapping[str, Any], values: Mapping[str, int]) -> AtValue:
+def _at(target: str, said: Said, values: Mapping[str, int]) -> AtValue:
     used: set[str] = set()
     filled = {key: _filled(value, values, used) for key, value in said.items()}
     options = [f"-D{name}={value}" for name, value in values.items() if name not in used]
@@ -171,7 +172,7 @@ def _at(target: str, said: Mapping[str, Any], values: Mapping[str, int]) -> AtVa
     return AtValue(tuple(values.values()), None if counts.error else counts.max_ways or 1, counts.error)
 
 
-def _filled(text: Any, values: Mapping[str, int], used: set[str]) -> Any:
+def _filled(text: object, values: Mapping[str, int], used: set[str]) -> Any:
     """A text, or each of several, with the values of the expressions in braces."""
     if isinstance(text, (list, tuple)):
         return [_filled(each, values, used) for each in text]

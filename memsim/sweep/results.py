@@ -13,10 +13,11 @@ from dataclasses import dataclass, fields
 from io import StringIO, TextIOWrapper
 from pathlib import Path
 from time import monotonic
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 from memsim.analysis import Analysis
 from memsim.counts import sums_of_counts
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import file_exists, open_replacement
 
@@ -63,7 +64,7 @@ def counts_of(analysis: Analysis) -> Counts:
     if lost:
         return Counts(shared_bytes=needed, error=f"not all could be analyzed: {lost[0]}")
     elapsed = None if analysis.estimate is None else analysis.estimate.elapsed
-    summed: dict[str, Any] = {name: n for name, n in sums_of_counts(sites).items() if name in COUNTS}
+    summed: JsonObject = {name: n for name, n in sums_of_counts(sites).items() if name in COUNTS}
     return Counts(**summed, shared_bytes=needed, elapsed=elapsed)
 
 
@@ -111,6 +112,9 @@ def _frontier(results: Sequence[VariantResult], group: Sequence[int], name: str)
 
 KEY = "key"
 SAVE_EVERY = 5.0  # seconds
+
+#: The names of the columns of a file, and its rows.
+Table: TypeAlias = tuple[list[str], list[list[Any]]]
 
 
 class Kept(ABC):
@@ -176,8 +180,8 @@ class Kept(ABC):
         self.saved = monotonic()
 
     @abstractmethod
-    def _read(self) -> tuple[list[str], list[list[Any]]]:
-        """The names of the columns, and the rows."""
+    def _read(self) -> Table:
+        """All that the file has."""
 
     @abstractmethod
     def _write(self, file: BinaryIO) -> None:
@@ -217,7 +221,7 @@ class CsvFile(Kept):
     def close(self) -> None:
         """Nothing to do: each result is already written."""
 
-    def _read(self) -> tuple[list[str], list[list[Any]]]:
+    def _read(self) -> Table:
         text = self.path.read_bytes().decode()
         rows = list(csv.reader(StringIO(text[: text.rfind("\n") + 1], newline="")))
         return (rows[0], [*rows[1:]]) if rows else ([], [])
@@ -231,7 +235,7 @@ class CsvFile(Kept):
 class ParquetFile(Kept):
     """Columns of texts, and of nullable integers."""
 
-    def _read(self) -> tuple[list[str], list[list[Any]]]:
+    def _read(self) -> Table:
         table = _pyarrow().parquet.read_table(self.path)
         columns = [column.to_pylist() for column in table.columns]
         return list(table.column_names), [list(row) for row in zip(*columns)]

@@ -17,12 +17,13 @@ from math import prod
 from typing import Any
 
 from memsim.api.kernel_file import KernelFile
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
 from memsim.sweep.results import KEY, NAMES
 from memsim.targets.cache import key_before, model_version
-from memsim.targets.offers import Spell
+from memsim.targets.offers import Said, Spell
 from memsim.targets.target import catalogue, is_file, read_job
 
 RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(\d{1,18}))?")
@@ -162,9 +163,9 @@ def _option(text: str, columns: Collection[str]) -> NamedValue:
     return NamedValue(text, "options", (text,))
 
 
-def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[str, dict[str, Any]]:
+def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[str, JsonObject]:
     """The target and its options, as `read_job` takes them."""
-    target, said = "", dict[str, Any]()
+    target, said = "", JsonObject()
     for choice, value in zip(choices, combination, strict=True):
         if choice.key == "target":
             target = value
@@ -175,7 +176,7 @@ def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[st
     return target, said
 
 
-def _key(target: str, said: Mapping[str, Any], job: Job, timed: bool) -> str:
+def _key(target: str, said: Said, job: Job, timed: bool) -> str:
     """A key of everything that determines the counts: memsim itself, the launch, and what is read.
 
     That is the file itself, and as far as it is known before the kernel is compiled what it includes, and the

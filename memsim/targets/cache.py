@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -273,7 +273,7 @@ def _arguments(values: Sequence[object], folder: Path) -> list[object]:
     """The records of all arguments, and the contents of their memory; of a text the files that it names."""
     contents: dict[int, str] = {}  # of each allocation, by its address
 
-    def number_of(memory: np.ndarray, dtype: np.dtype[Any]) -> str:
+    def number_of(memory: np.ndarray, dtype: np.dtype) -> str:
         start = int(memory.__array_interface__["data"][0])
         if start not in contents:
             contents[start] = digest(memory.data)

@@ -11,12 +11,13 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
 from memsim.arch import SM_90, get_arch
 from memsim.boundary import check_inside, confinement
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.guard.baseline import Entry
@@ -51,7 +52,7 @@ Failed = Callable[[ConfigTable, MemsimError | None], None]
 class ProjectTable(msgspec.Struct, frozen=True):
     """The keys of a configuration."""
 
-    targets: tuple[dict[str, Any], ...] = ()
+    targets: tuple[JsonObject, ...] = ()
     budgets: tuple[str, ...] = ()
     accept: tuple[str, ...] = ()
     baseline: str = BASELINE
@@ -75,7 +76,7 @@ class TargetTable(msgspec.Struct, frozen=True):
     accept: tuple[str, ...] = ()
 
     @property
-    def said(self) -> dict[str, Any]:
+    def said(self) -> JsonObject:
         """These keys as `memsim.targets.target` takes them."""
         said = {
             key: value for key, value in msgspec.structs.asdict(self).items() if value is not msgspec.UNSET
@@ -275,7 +276,7 @@ def _jobs(
 ) -> Iterator[Job | ProgramTarget]:
     """The jobs of one entry, or its program: a pattern may name several kernels of the catalogue."""
     given = {**({"arch": project.arch} if project.arch else {}), **entry.values, **told.said}
-    said: dict[str, Any] = {key: value for key, value in given.items() if key not in GUARD_KEYS}
+    said: JsonObject = {key: value for key, value in given.items() if key not in GUARD_KEYS}
     try:
         if "command" in said:
             words, folder = words_of(said["command"]), tree or entry.file.path.parent
@@ -292,7 +293,7 @@ def _jobs(
 
 
 def _of_catalogue(
-    entry: ConfigTable, said: dict[str, Any], kernels: Path | None, tree: Path | None
+    entry: ConfigTable, said: JsonObject, kernels: Path | None, tree: Path | None
 ) -> Iterator[Job]:
     if tree is not None and kernels is not None and not (kernels / "catalog.toml").is_file():
         return
@@ -308,7 +309,7 @@ def _of_catalogue(
         yield catalogue_job(name, {"name": f"{name}@{size}" if size else name, **said}, kernels=kernels)
 
 
-def _of_file(entry: ConfigTable, said: dict[str, Any], tree: Path | None) -> Iterator[Job]:
+def _of_file(entry: ConfigTable, said: JsonObject, tree: Path | None) -> Iterator[Job]:
     file, folder = said.pop("file"), tree or entry.file.path.parent
     if file_exists(folder / file_of(file)):
         yield file_job(file, said, folder=folder, where=str(entry.file.path))

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from memsim.arch.units import WARP
+from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import open_replacement, read_bytes
 from memsim.launch import Launch, Natural, Positive
@@ -181,7 +182,7 @@ def _array(
     return np.frombuffer(content, dtype).reshape(found)
 
 
-def _header(trace: TraceData) -> dict[str, Any]:
+def _header(trace: TraceData) -> JsonObject:
     header = Header(
         schema=SCHEMA,
         launch=LaunchHeader(**dataclasses.asdict(trace.launch)),
@@ -231,7 +232,7 @@ def _trace(
     _check(len(executed) in (0, len(listing)), "executions are not one for each instruction")
     _check(_inside(executed, 0, MOST_TIMES), "executed is out of range")
     layouts = {name: _layout(*said) for name, said in header.layouts.items()}
-    same: dict[str, Any] = {name: getattr(header, name) for name in SAME}
+    same: JsonObject = {name: getattr(header, name) for name in SAME}
     return TraceData(
         launch=launch,
         writers=writers,

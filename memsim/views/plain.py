@@ -107,21 +107,21 @@ def may_have_colours(stream: TextIO) -> bool:
 
 def plain_console(stream: TextIO, **options: Any) -> Console:
     """A console that prints text as it is, cut nowhere, and plain."""
-    from rich.console import Console, RenderHook
+    from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
     from rich.segment import Segment
 
     class Plain:
         """What is to be printed, its texts plain; rich adds the colours afterwards."""
 
-        def __init__(self, renderable: Any) -> None:
+        def __init__(self, renderable: ConsoleRenderable) -> None:
             self.renderable = renderable
 
-        def __rich_console__(self, console: Console, settings: Any) -> Any:
+        def __rich_console__(self, console: Console, settings: ConsoleOptions) -> RenderResult:
             for text, style, control in console.render(self.renderable, settings):
                 yield Segment(text if control else plain(text), style, control)
 
     class Hook(RenderHook):
-        def process_renderables(self, renderables: Any) -> Any:
+        def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
             return [Plain(renderable) for renderable in renderables]
 
     if _is_constant.get():

@@ -23,7 +23,7 @@ from typing import Any
 SORTING = "cupy.cuda.thrust"
 SKIPPED = "int __pyx_skip_dispatch"
 OPTIONAL = "struct __pyx_opt_args_13cupy_backends_4cuda_3api_7runtime_{} *__pyx_optional_args"
-TYPES: dict[str, Any] = {
+TYPES: dict[str, type] = {
     "PyObject *": ctypes.py_object,
     "int": ctypes.c_int,
     "unsigned int": ctypes.c_uint,
@@ -53,7 +53,7 @@ class RuntimeFunction(ctypes.Structure):
             types += [SKIPPED, *[OPTIONAL.format(self.name.decode())] * self.has_optional]
         return f"{returned}({', '.join(types)})"
 
-    def from_python(self) -> Callable[..., Any]:
+    def from_python(self) -> Callable[..., object]:
         """The function for Python's own calls; an argument that may be left out is."""
         returned, _, types = self.signature()[:-1].partition("(")
         form = [TYPES[one] for one in types.partition(SKIPPED)[0].removesuffix(", ").split(", ") if one]
@@ -91,14 +91,14 @@ class ModuleFinder:
         return spec
 
 
-def without_prebuilt(module: Any) -> None:
+def without_prebuilt(module: ModuleType) -> None:
     """CuPy compiles its kernels, instead of calling those of CUB that are in it with the static runtime."""
     module.set_routine_accelerators([])
 
 
-def replace_functions(module: Any) -> None:
+def replace_functions(module: ModuleType) -> None:
     """CuPy's module calls memsim's runtime of the same release of CUDA, from Python and from its others."""
-    exported: dict[str, Any] = module.__pyx_capi__
+    exported: dict[str, object] = module.__pyx_capi__
     library = ctypes.PyDLL(f"libcudart.so.{module.runtimeGetVersion() // 1000}")
     raises = ctypes.c_void_p.in_dll(library, "memsim_cupy_raise")
     raises.value = address_of(exported["check_status"], name_of(exported["check_status"]))
@@ -128,7 +128,7 @@ def iter_functions(library: ctypes.CDLL) -> Iterator[RuntimeFunction]:
         yield table[index]
 
 
-def python_function(name: str, returned: Any, *types: Any) -> Any:
+def python_function(name: str, returned: type, *types: type) -> Callable[..., Any]:
     """A function of Python's C interface."""
     return ctypes.PYFUNCTYPE(returned, *types)((name, ctypes.pythonapi))
 

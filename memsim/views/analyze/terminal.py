@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from shlex import quote
-from typing import Any, Literal, TextIO
+from typing import Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.analysis.verdict import phrases_in
@@ -117,7 +117,7 @@ def _only_file(analysis: Analysis) -> str:
 def _sorted(rows: Sequence[int], analysis: Analysis, sort: Sort) -> Sequence[int]:
     if sort == "line":
         return rows
-    key: Callable[[SiteCounts], Any] = cost if sort == "cost" else attrgetter("badness")
+    key: Callable[[SiteCounts], float] = cost if sort == "cost" else attrgetter("badness")
     return sorted(rows, key=lambda row: key(analysis.sites[row]), reverse=True)
 
 
