@@ -29,18 +29,8 @@ from memsim.source.values import constants, value_of
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import wastes_sectors
-from memsim.suggest.index_ends import (
-    ONE,
-    WHOLE,
-    Atom,
-    Ends,
-    IndexSum,
-    Indices,
-    NotKnown,
-    Product,
-    Test,
-    operation,
-)
+from memsim.suggest.index_ends import WHOLE, Ends, Indices, NotKnown, Test
+from memsim.suggest.index_sums import ONE, Atom, IndexSum, Product, operation
 from memsim.suggest.kernel_tree import KernelTree, declared_types, wasting_files
 from memsim.suggest.prove import integer_arguments, is_the_same, macros_of, source_of
 from memsim.suggest.threads import Remapped, replay_edit
