@@ -131,7 +131,8 @@ class Accesses(Lanes):
         Returns the lanes that read outside of every array, if that is allowed.
         """
         if space == "elsewhere":
-            return self.touch_elsewhere(op, access, width, address, active)
+            self._touch_elsewhere(op, access, width, address, active)
+            return False
         self.bounds.outside = False
         self.bounds.only_reads = only_reads(access, space)
         is_generic = has_generic_address(op)
@@ -167,7 +168,7 @@ class Accesses(Lanes):
         self.order.access(op.index, space, address, width, active)
         return self.bounds.outside
 
-    def touch_elsewhere(self, op: Op, access: str, width: int, address: Int, active: Mask) -> bool:
+    def _touch_elsewhere(self, op: Op, access: str, width: int, address: Int, active: Mask) -> None:
         """Lanes access distributed shared memory, that of another block of their cluster.
 
         Raises:
@@ -189,7 +190,6 @@ class Accesses(Lanes):
         self.listener.access(SiteAccess(site, place, self.mask, active))
         rows, threads = np.nonzero(mask)
         self.visit(op, rows, threads // WARP, blocks, "async" in access)
-        return False
 
     def _refuse(
         self,

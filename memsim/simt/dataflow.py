@@ -1,96 +1,22 @@
-"""Dataflow analysis of a program: live registers, and the slice that addresses and branches need.
-
-Which register slots are needed at a place of it is known by lanes: all, or those of a guard.
-"""
+"""Dataflow analysis of a program: live registers, and the slice that addresses and branches need."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property
 
 from memsim.isa.control import is_fence_of_system
 from memsim.isa.multi_function import is_approximate
-from memsim.isa.op import Effect, Predicate, Trait, slots_of
+from memsim.isa.op import Effect, Trait, slots_of
 from memsim.isa.program import GLOBAL, SHARED, Op, Program, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import AccessedPlaces, Places, decided_by, is_atomic, meet
 from memsim.simt.exact_functions import begins_exact_division, begins_exact_root
 from memsim.simt.harmless_branches import PassedBranch, branches_to_pass, ways_past
+from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
 from memsim.simt.stores_of_others import StoresBehind, spinning_loads, swap_loops
-
-#: A predicate's slot, and whether the guard holds where it is false.
-Guard = tuple[int, bool]
-
-
-@dataclass(slots=True)
-class Needed:
-    """Slots (bit sets) that are needed in all lanes, and those needed only where a guard holds.
-
-    A slot that is written under a guard stays needed only where the guard does not hold; after `@P0 R2 =
-    ...`, a `@P0 ... = R2` does not need an older R2.
-    """
-
-    everywhere: int = 0
-    where: dict[Guard, int] = field(default_factory=dict)
-
-    def __or__(self, other: Needed) -> Needed:
-        """What is needed in one of two places."""
-        found = Needed(self.everywhere | other.everywhere)
-        for guard in self.where.keys() | other.where.keys():
-            slots = self.where.get(guard, 0) | other.where.get(guard, 0)
-            if slots & ~found.everywhere:
-                found.where[guard] = slots & ~found.everywhere
-        return found
-
-    def guards(self, slots: int) -> tuple[Predicate | None, ...]:
-        """Under which guards one of these is needed: None for all lanes, no guard if in no lane."""
-        if self.everywhere & slots:
-            return (None,)
-        return tuple(Predicate(*guard) for guard, own in self.where.items() if own & slots)
-
-    def killed(self, slots: int, guard: Predicate | None) -> None:
-        """Backward over a write of `slots`: where the old values are still needed."""
-        if guard is None or guard.slot is None:
-            self.everywhere &= ~slots
-            self.where = {key: own & ~slots for key, own in self.where.items() if own & ~slots}
-            return
-        holds, fails = (guard.slot, guard.negated), (guard.slot, not guard.negated)
-        moved = self.everywhere & slots
-        self.everywhere &= ~slots
-        if holds in self.where:
-            self.where[holds] &= ~slots
-        if moved:
-            self.where[fails] = self.where.get(fails, 0) | moved
-
-    def written(self, predicates: int) -> None:
-        """Backward over a write of predicates: guards by them have another meaning before it."""
-        for key in [key for key in self.where if predicates >> key[0] & 1]:
-            self.everywhere |= self.where.pop(key)
-
-    def read(self, slots: int, guard: Predicate | None) -> None:
-        """Backward over a read."""
-        if guard is None or guard.slot is None:
-            self.everywhere |= slots
-            return
-        self.everywhere |= 1 << guard.slot
-        key = (guard.slot, guard.negated)
-        self.where[key] = self.where.get(key, 0) | slots & ~(1 << guard.slot)
-
-
-def guards_of_operands(op: Op, users: tuple[Predicate | None, ...]) -> tuple[Predicate | None, ...]:
-    """Under which guards an instruction's operands are needed, if its results are needed under `users`.
-
-    One that all lanes execute, each for itself, needs them in the lanes that use its results. (If it writes
-    the guard of these, that is needed in all lanes, and so are its operands.)
-    """
-    if op.guard is None and op.effect is Effect.ALU:
-        return users
-    return (op.guard,) if users else ()
-
-
-# --- analyses of a program -------------------------------------------------------------------
 
 
 class Dataflow(ControlGraph):
@@ -157,10 +83,10 @@ class Dataflow(ControlGraph):
             may_be = self._may_be_passed.items()
             self.passed = {at: one for at, one in may_be if one.ways.isdisjoint(self.looked_at)}
         while True:
-            found, loaded = self._needed(stored, readers)
+            found, loaded, chosen = self._needed(stored, readers)
             reading = frozenset(at for at in found if SHARED in spaces_read(self.ops[at]))
-            if self._chosen:
-                self.passed = {at: branch for at, branch in self.passed.items() if at not in self._chosen}
+            if chosen:
+                self.passed = {at: branch for at, branch in self.passed.items() if at not in chosen}
             elif loaded <= stored and reading <= readers:
                 self._needed_values = found
                 return found
@@ -180,15 +106,14 @@ class Dataflow(ControlGraph):
     def _stores_behind(self) -> StoresBehind:
         return StoresBehind(self)
 
-    def _needed(self, stored: Places, readers: frozenset[int]) -> tuple[frozenset[int], Places]:
+    def _needed(self, stored: Places, readers: frozenset[int]) -> tuple[frozenset[int], Places, set[int]]:
         """One iteration: with the data of stores to `stored` (space, roots) needed, of those to shared memory
-        that `readers` may read. In `_chosen` are then the branches of `passed` that decide something that is
-        needed.
+        that `readers` may read. Returns what is needed, where that loads from, and the branches of `passed`
+        that decide something of it.
         """
-        ops = self.ops
-        wanted: set[int] = set()
+        ops, predicates = self.ops, self.program.predicates
+        wanted, chosen = set[int](), set[int]()
         loads: set[tuple[str, int]] = set()
-
         wants_data = {
             op.index
             for op in ops
@@ -200,8 +125,6 @@ class Dataflow(ControlGraph):
             index for index in wants_data if meet(self.places_written(ops[index]), in_global)
         )
 
-        predicates = self.program.predicates
-
         def step(op: Op, need: Needed) -> None:
             index = op.index
             if op.effect is Effect.NONE:
@@ -209,7 +132,7 @@ class Dataflow(ControlGraph):
             if op.effect is Effect.CONTROL:
                 if index in self.passed:
                     if need.guards(self.passed[index].writes):
-                        self._chosen.add(index)
+                        chosen.add(index)
                     return
                 need.written(op.writes & predicates)
                 need.read(op.reads, None)
@@ -241,9 +164,8 @@ class Dataflow(ControlGraph):
                     need.read(self.looked_at[op.index], op.guard)
             return need
 
-        self._chosen: set[int] = set()
         self.backward(transfer, Needed(), ways_past(self, self.passed))
-        return frozenset(wanted), frozenset(loads)
+        return frozenset(wanted), frozenset(loads), chosen
 
     def decides(self, index: int) -> bool:
         """Whether the value of an instruction is needed; call it after `needed`."""
@@ -357,21 +279,16 @@ class Dataflow(ControlGraph):
         finds = frozenset(loop.load.index for loop in loops)
         swaps = frozenset(loop.swap.index for loop in loops)
         ends = frozenset(loop.branch.index for loop in loops)
-        approximates = partial(self.is_approximate, reached=reached)
-        causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", approximates))
-        for cause, is_source in causes:
-            sources = frozenset(op.index for op in ops if is_source(op))
-            if is_source is is_atomic:
-                sources |= finds & indices
-            if not sources:
-                continue
-            written = self.places_written if depends or reads_back else self.places_written_elsewhere
-            certain = () if is_source is is_atomic else settled
-            for op in decided_by(self, sources, replace(self.accessed, written=written), settled=certain):
-                if op.index in ends:
-                    continue
-                what = "the branch" if op.effect is Effect.CONTROL else "the address"
-                found.append(f"{cause} decides {what} at {op.where}")
+        atomics = frozenset(op.index for op in ops if is_atomic(op)) | finds & indices
+        rounded = frozenset(op.index for op in ops if self.is_approximate(op, reached))
+        written = self.places_written if depends or reads_back else self.places_written_elsewhere
+        places = replace(self.accessed, written=written)
+        causes = ("the result of an atomic", atomics, ()), ("the last bit of MUFU", rounded, settled)
+        for cause, sources, certain in causes:
+            for op in decided_by(self, sources, places, settled=certain) if sources else ():
+                if op.index not in ends:
+                    what = "the branch" if op.effect is Effect.CONTROL else "the address"
+                    found.append(f"{cause} decides {what} at {op.where}")
         for op in spinning_loads(self, self._needed_values):
             if op.index in indices - finds - swaps:
                 found.append(f"a loop waits for what other warps store in shared memory at {op.where}")

@@ -25,7 +25,7 @@ from memsim.isa.signature import span_of
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.exact_functions import readers_of
-from memsim.simt.placed_arithmetic import ALL_BITS, bits_changed, with_numbered_registers
+from memsim.simt.sampled_forms import ALL_BITS, bits_changed, with_numbered_registers
 
 ZERO = Register(None)
 #: The bytes of a register that are its upper half.
