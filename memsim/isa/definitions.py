@@ -21,7 +21,7 @@ from memsim.state.sums import Int
 Results = Value | Sequence[Value]
 #: Computes an instruction's results from the register file.
 Compute = Callable[..., Results]
-#: What executes a form in a launch: computes its results, a value for one target, or accesses memory.
+#: What executes a form in a launch: computes its results (one value is in no sequence), or accesses memory.
 Bound = Callable[..., Any]
 #: Makes it: `(form, *sources) -> bound`, each source as its letter is bound.
 Builder = Callable[..., Bound]
