@@ -372,12 +372,10 @@ class SharedRaces:
     ) -> None:
         """Add those by other lanes of the same warp, which have diverged and not met since."""
         warps = lanes.holders
-        if marks.ndim > 1:
-            own = np.arange(len(warps)), warps
-            made, of_warp = self.made[name][lanes.words, warps], marks[own]
-        else:
-            own = (np.arange(len(warps)),)  # type: ignore[assignment]
-            made, of_warp = self.made[name][lanes.words], marks
+        of_holder = (warps,) if marks.ndim > 1 else ()
+        own = (np.arange(len(warps)), *of_holder)
+        place = lanes.words, *of_holder
+        made, of_warp = self.made[name][place], marks[own]
         maybe = (made != 0) & (of_warp >> AGE >= self.clocks.bases[lanes.rows]) & (of_warp != 0)
         maybe &= agents[own] == warps
         at = np.flatnonzero(maybe)
