@@ -101,35 +101,6 @@ class ElementUse:
         return "store" if self.stores or self.updates else "load"
 
 
-@dataclass(frozen=True, slots=True)
-class MovedRecord:
-    """Elements of a thread that are moved at once. uses: in order.
-    address: of the first one. loaded, stored: how; condition: on which they are loaded, "" for always. call:
-    that gets a pointer to the record. shorter: lengths that it has instead, each with the condition on which
-    the compiler makes it longer, the longest first. apart: whether each use has its own condition, and
-    is of the record where all of them hold.
-    """
-
-    uses: tuple[ElementUse, ...]
-    address: str
-    length: int
-    loaded: bool
-    stored: bool
-    condition: str = ""
-    call: Node | None = None
-    shorter: tuple[tuple[str, int], ...] = ()
-    apart: bool = False
-
-    @property
-    def extent(self) -> str:
-        """The length in C."""
-        lengths = [self.length, *(length for _, length in self.shorter)]
-        longer = "".join(
-            f"{condition} ? {length} : " for (condition, _), length in zip(self.shorter, lengths)
-        )
-        return f"({longer}{lengths[-1]})" if longer else f"{self.length}"
-
-
 class ElementUses(KernelTree):
     """A kernel's source, in which accesses to elements are looked for."""
 

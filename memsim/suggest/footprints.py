@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 
 from memsim.source.kernels import parameter_of, template_parameters
 from memsim.source.syntax import (
@@ -30,76 +29,13 @@ from memsim.source.syntax import (
     plain_name,
     walk,
 )
-from memsim.source.text import bracket_end, split_at_commas, without_comments
-from memsim.source.values import changes, constants, initializers, types_named, value_of
-from memsim.suggest.c_text import index_in, substitute_variables
+from memsim.source.values import changes, initializers, value_of
+from memsim.suggest.c_text import index_in
+from memsim.suggest.classes import Class, class_of
 from memsim.suggest.loops import LEAVES, loop_of
 
-_NAMED = re.compile(r"(?:\w+::)*(?P<name>\w+)\s*(?:<(?P<given>.*)>)?", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Class:
-    """text: of the class alone. values: its constants, and numbers that its template is given, by name."""
-
-    name: str
-    text: str
-    values: Mapping[str, int]
-
-    def index(self, method: str, given: Sequence[str], member: str) -> str | None:
-        """Which element behind a pointer a method returns, in terms of what it is given; else None."""
-        found, values = set[str | None](), {name: f"{value}" for name, value in self.values.items()}
-        for head in re.finditer(rf"(?<![\w~]){re.escape(method)}\s*\(([^()]*)\)[\w\s]*\{{", self.text):
-            names = [re.findall(r"\w+", one)[-1] for one in split_at_commas(head[1]) if one.strip()]
-            body = self.text[head.end() : bracket_end(self.text, head.end(), "{") - 1]
-            returned = re.fullmatch(rf"\s*return\s+{member}\s*\[(.*)\]\s*;\s*", body, re.DOTALL)
-            if len(names) == len(given):
-                values |= zip(names, given)
-                found.add(None if returned is None else substitute_variables(returned[1], values, 1))
-        return found.pop() if len(found) == 1 else None
-
-
-def class_of(texts: tuple[str, ...], kind: str, known: Mapping[str, int]) -> Class | None:
-    """The class that a type is, by its own name or another; None unless texts define it once."""
-    code = _code_of(texts)
-    for _ in range(DEPTH):
-        named = _NAMED.fullmatch(re.sub(r"\b(?:const|struct|class)\b|&", "", kind).strip())
-        if named is None:
-            return None
-        name = named["name"]
-        same = [one for one in types_named(name, code) if "{" not in one]
-        if len(set(same)) == 1:
-            kind = same[0]
-            continue
-        template = r"(?:\btemplate\s*<(?P<parameters>[^<>]*)>\s*)?"
-        heads = re.finditer(
-            rf"{template}(?P<head>\b(?:struct|class)\s+{name}\b(?:\s*<[^;{{}}]*>)?[^;{{}}()=<>]*\{{)", code
-        )
-        found = [(one, end) for one in heads if (end := bracket_end(code, one.end(), "{"))]
-        if same or len(found) != 1:
-            return None
-        head, end = found[0]
-        text = f"{code[head.start('head') : end]};"
-        parameters = (
-            re.findall(r"\w+", one.partition("=")[0])[-1:]
-            for one in split_at_commas(head["parameters"] or "")
-        )
-        given = (
-            (one, value_of(text, known))
-            for one, text in zip(parameters, split_at_commas(named["given"] or ""))
-        )
-        values = {one[0]: value for one, value in given if one and value is not None}
-        return Class(name, text, {**values, **constants(text, {**known, **values})})
-    return None
-
-
-@lru_cache(maxsize=8)
-def _code_of(texts: tuple[str, ...]) -> str:
-    return "\n".join(map(without_comments, texts))
-
-
 MOST = 64  # elements that are told apart
-DEPTH = 8  # of calls in calls, and of names for other types
+DEPTH = 8  # of calls in calls
 _NOT_ALWAYS = (*LOOPS, "if_statement", "lambda_expression", "switch_statement", "case_statement")
 _INITIALIZERS = "field_initializer_list"
 _NAMES = "identifier", "type_identifier"  # `T x(p);` may declare a function
@@ -227,9 +163,8 @@ class Footprints:
         if access.type == "call_expression":
             given = [self.tree.text(one) for one in arguments_of(access)]
         index = made.index(method, given, member)
-        return (
-            None if index is None else self._always_or_not(self._element(access, index, body), access, body)
-        )
+        found = None if index is None else self._element(access, index, body)
+        return self._always_or_not(found, access, body)
 
     def _function_of(self, call: Node) -> Node | None:
         """The definition that a call is of, with its template's arguments; None if that is not known."""
@@ -426,13 +361,11 @@ class Footprints:
         *_, statement = re.split(r"[;{}]", before)
         if re.search(r"\breturn\b", before[: len(before) - len(statement)]):
             return False
-        inner = node
-        for outer in (*outside(node, body), body):
-            whole = self.counted(outer) is not None and not LEAVES.search(self.tree.text(outer))
-            if may_be_left_out(outer, inner) and not whole:
-                return False
-            inner = outer
-        return True
+        return all(
+            self.counted(outer) is not None and not LEAVES.search(self.tree.text(outer))
+            for inner, outer in pairwise([node, *outside(node, body), body])
+            if may_be_left_out(outer, inner)
+        )
 
 
 def _joined(parts: Sequence[AccessedElements | None]) -> AccessedElements | None:

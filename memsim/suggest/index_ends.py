@@ -119,19 +119,13 @@ class Indices:
 
     def _variable(self, name: str, node: Node) -> Atom:
         """What a name stands for at a place."""
-        inner = node
-        for outer in outside(node):
-            if outer.type == "for_statement" and inner != outer.child_by_field_name("initializer"):
-                loop = self._loop(outer, name)
-                if loop is not None:
-                    return loop
-            if outer.type == "compound_statement":
-                value = self._set(outer, inner, name, node)
-                if value is not None:
-                    return Atom("local", name, (value,))
-            if outer == self.body:
-                break
-            inner = outer
+        for inner, outer in pairwise([node, *outside(node, self.body.parent)]):
+            is_loop = outer.type == "for_statement" and inner != outer.child_by_field_name("initializer")
+            if is_loop and (loop := self._loop(outer, name)) is not None:
+                return loop
+            is_block = outer.type == "compound_statement"
+            if is_block and (value := self._set(outer, inner, name, node)) is not None:
+                return Atom("local", name, (value,))
         if name not in self.uniform or name in self.changed:
             raise NotKnown(name)
         return Atom("uniform", name)
@@ -246,7 +240,7 @@ class Indices:
             raise NotKnown(outer.type)
 
     def _said(self, node: Node, holds: bool) -> Iterator[Test | tuple[Node, bool]]:
-        """What a condition that holds, or does not, says: tests, or itself if it is the same for the block."""
+        """What a condition that holds, or does not, says: tests, or itself if it is the same for all."""
         node = bare(node)
         sign = node.children[1].type if node.type == "binary_expression" else ""
         flag = self._flag_of(node) if node.type == "identifier" else None
@@ -287,10 +281,9 @@ class Indices:
 
     def _is_unsigned(self, node: Node) -> bool:
         """Whether a number is cast to one without a sign."""
-        node = bare(node)
-        return node.type == "cast_expression" and bool(
-            _UNSIGNED.search(self.tree.text(node.named_children[0]))
-        )
+        cast = bare(node)
+        to = self.tree.text(cast.named_children[0]) if cast.type == "cast_expression" else ""
+        return _UNSIGNED.search(to) is not None
 
 
 def _leaves(statement: Node) -> bool:

@@ -5,9 +5,6 @@ of a warp's lanes through a tile of shared memory: neighbouring lanes access nei
 sector is moved once. It needs no barrier of the block and no other launch; where a warp's first lane is not
 active, or a block has more threads than this launch's, each thread moves its own elements as before.
 
-What is read lies between the first and the last element that a thread reads anyway, on each way through the
-statements around; what is written is all written anyway. Elements that are structures are records of one.
-
 Of a record that a kernel passes on, `f(p + 5 * i)`, where `f` reads or assigns five elements, `f(p.at(i))`,
 where a member function of a parameter's class returns such a pointer, or `T x(p + 5 * i);`, whose constructor
 copies them, `f` gets a copy. What is read is moved before the call, or before a loop around it in which the
@@ -19,9 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise, product
-
-import numpy as np
+from itertools import pairwise
 
 from memsim.analysis import Analysis
 from memsim.arch.units import WARP
@@ -30,19 +25,11 @@ from memsim.source.syntax import LOOPS, Node, arguments_of, outside, walk
 from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.element_uses import (
-    MOST,
-    SHARED_BY_OTHERS,
-    ElementUse,
-    ElementUses,
-    MovedRecord,
-    all_of,
-    is_bound,
-    may_be,
-)
-from memsim.suggest.footprints import AccessedElements, changes_of, may_be_left_out
+from memsim.suggest.element_uses import SHARED_BY_OTHERS, ElementUse
+from memsim.suggest.footprints import AccessedElements, may_be_left_out
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.loops import LEAVES, loop_of
+from memsim.suggest.record_uses import MovedRecord, RecordUses
 from memsim.suggest.threads import Remapped, replay_edit
 
 DOUBLE = 8  # bytes of the widest element that is a number
@@ -62,8 +49,8 @@ def record_edits(job: Job, before: Analysis) -> list[Edit]:
     return [edit for edit in edits if edit is not None]
 
 
-class Records(ElementUses):
-    """A kernel's source, in which records are looked for."""
+class Records(RecordUses):
+    """A kernel's source, in which records are moved by warps."""
 
     def __init__(self, job: Job, before: Analysis, file: str) -> None:
         super().__init__(job, before, file)
@@ -251,162 +238,6 @@ class Records(ElementUses):
         in_loops = any(one.type in LOOPS for one in outside(record.uses[0].statement))
         return record.call is not None and is_wide and in_loops
 
-    def replaced(self, use: ElementUse, new: str) -> Replacement:
-        """A use of an element of the record; of `p->x` it is what is before the field."""
-        if use.node.type == "field_expression":
-            return Replacement(use.node.start_byte, use.node.children[1].end_byte, f"{new}.")
-        new = f"({use.base}++, {new})" if use.walks else new
-        return Replacement(*use.node.byte_range, new)
-
-    def records(self, definition: Node) -> Iterator[MovedRecord]:
-        """The records in lines that waste sectors: of blocks, then of statements alone in an `if`; of each,
-        where some elements are read anyway, then where they are on a condition, then where each is on one of
-        its own.
-        """
-        moved: set[int] = set()
-        for alone, guarded in product((False, True), ("no", "alike", "apart")):
-            groups: dict[tuple[int, str, bool, str], list[ElementUse]] = {}
-            for use in self.uses(definition, alone):
-                block = use.statement.parent
-                plain = use.node.type != "field_expression" and not use.walks
-                if block is not None and use.node.start_byte not in moved and (plain or guarded != "apart"):
-                    if use.guard and guarded == "no":
-                        use = replace(use, guard="", always=use.guard == use.decided)
-                    elif use.guard:
-                        use = replace(use, decided="")
-                    guard = use.guard if guarded == "alike" else ""
-                    key = block.start_byte, use.array, use.stores, guard
-                    groups.setdefault(key, []).append(use)
-            for uses in groups.values():
-                waiting = uses
-                while waiting:
-                    alike, others = self._alike(waiting)
-                    made = self._record(alike)
-                    if made is not None and (made.apart or guarded != "apart"):
-                        moved |= {use.node.start_byte for use in made.uses}
-                        yield made
-                    waiting = others
-
-    def _alike(self, uses: list[ElementUse]) -> tuple[list[ElementUse], list[ElementUse]]:
-        """The uses that are numbers of elements from the first, while nothing of it changes; others."""
-        alike, others, first = [uses[0]], [], uses[0]
-        block = first.statement.parent
-        walked = int(first.walks)  # by how many elements `*p++` has moved the pointer
-        for use in uses[1:]:
-            step = self.apart(first, use)
-            between = self.code[first.statement.end_byte : use.node.start_byte]
-            used = names_in(use.index, first.index, use.base, use.guard)
-            moved = any(changes(name, between) for name in used if name != use.array)
-            if walked:
-                between = self.code[first.node.start_byte : use.node.start_byte]
-                moved |= changes_of(use.array, between) != walked or not use.always
-                step = None if step is None else step + walked
-                walked += use.walks
-            elif use.node.type != "identifier":
-                moved |= changes_of(use.array, between) > 0
-            if step is None or abs(step) >= MOST or moved or use.statement.parent != block:
-                others.append(use)
-            else:
-                alike.append(replace(use, number=step))
-        return alike, others
-
-    def _record(self, alike: list[ElementUse]) -> MovedRecord | None:
-        """The record of uses, in its elements that are accessed always; None if it has one scalar only."""
-        if any(use.updates for use in alike):
-            return self._updated(alike)
-        always = sorted({use.number + more for use in alike if use.always for more in range(use.span)})
-        block = alike[0].statement.parent
-        if not alike[0].always or block is None:
-            return None
-        low, high = always[0], always[-1]
-        shorter = _shorter(alike)
-        inside = (use for use in alike if low <= use.number <= use.number + use.span - 1 <= high)
-        uses = [replace(use, number=use.number - low) for use in inside]
-        first, last = uses[0], uses[-1]
-        length = high - low + 1
-        if length > MOST or (length == 1 and self.is_scalar(first)):
-            return None
-        between = self.code[first.statement.start_byte : last.statement.end_byte]
-        if not first.stores:
-            between = self.held(uses)
-        between = between.removeprefix("return ")  # of one statement, with all uses
-        if interrupts(between) or not any(use.number == 0 for use in uses):
-            return None
-        if any(is_bound(use.node) for use in uses):  # and read whoever knows when
-            between = self.code[first.function.start_byte : first.function.end_byte]
-            if interrupts(between.replace("return", "")):
-                return None
-        if first.stores:  # all of it, each once, and nothing else of the array meanwhile
-            named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(first)})\b", between))
-            each = sum(use.span for use in uses)
-            whole = len(always) == length == each and named == len(uses)
-            whole &= all(use.always for use in uses)
-            kept = length - len(shorter)  # elements that are stored in any case, and are ahead of others
-            whole &= all(not use.decided or use.number >= kept for use in uses)
-            made = _made(uses, length, loaded=False, stored=True) if whole else None
-        elif self.is_stored(first, between) or (shorter and shorter[-1][1] == 0):
-            return None
-        else:
-            made = _made(uses, length, loaded=True, stored=False)
-        return made and replace(made, shorter=shorter)
-
-    def _updated(self, alike: list[ElementUse]) -> MovedRecord | None:
-        """The record of a structure of which fields change, or of elements that all do: a thread's own, and
-        nobody else's meanwhile.
-        """
-        first, last = alike[0], alike[-1]
-        between = self.code[first.statement.start_byte : last.statement.end_byte]
-        named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(first)})\b", between))
-        low = min(use.number for use in alike)
-        length = max(use.number for use in alike) - low + 1
-        changed = {use.number for use in alike if use.updates and use.always and not use.decided}
-        whole = len(changed) == length if length > 1 else not self.is_scalar(first)
-        alone = named == len(alike) and all(use.span == 1 for use in alike)
-        if not whole or not first.always or first.decided or not alone:
-            return None
-        if interrupts(between) or not self._is_own(first):
-            return None
-        uses = [replace(use, number=use.number - low) for use in alike]
-        return _made(uses, length, loaded=True, stored=True)
-
-    def _is_own(self, use: ElementUse) -> bool:
-        """Whether each lane stores to an array of the kernel at an address of its own."""
-        trace = self.before.trace
-        origin = self.pointers(use.function)[use.array]
-        if not origin:
-            return False
-        pairs = zip(self.before.requests_of_sites, self.before.sites, strict=True)
-        stored = (rows for rows, site in pairs if site.op == "store" and may_be(site, origin))
-        lanes = (trace.addresses[row][trace.active[row]] for rows in stored for row in rows.tolist())
-        return all(len(np.unique(each)) == len(each) for each in lanes)
-
-
-def _made(uses: list[ElementUse], length: int, *, loaded: bool, stored: bool) -> MovedRecord:
-    first = next(use for use in uses if use.number == 0)
-    address = f"&{first.base}[{first.index}]" if first.index else f"&{first.base}"
-    address = address[1:] if first.unit > 1 else address
-    guards = dict.fromkeys(use.guard for use in uses)
-    condition, apart = all_of([one for one in guards if one]), len(guards) > 1
-    return MovedRecord(tuple(uses), address, length, loaded, stored, condition, apart=apart)
-
-
-def _shorter(alike: list[ElementUse]) -> tuple[tuple[str, int], ...]:
-    """The lengths of a record without its last elements, where the compiler decides that they are accessed:
-    each with the condition on which it is longer, the longest first.
-    """
-    conditions: dict[int, list[str]] = {}
-    for use in alike:
-        for more in range(use.span if use.always else 0):
-            conditions.setdefault(use.number + more, []).append(use.decided)
-    places = sorted(conditions)
-    last = max((place for place in places if "" in conditions[place]), default=places[0] - 1)
-    found = [
-        (" || ".join(dict.fromkeys(conditions[place])), before + 1 - places[0])
-        for before, place in pairwise([places[0] - 1, *places])
-        if place > last
-    ]
-    return tuple(reversed(found))
-
 
 def _given(node: Node) -> list[Node]:
     """What a call by name gives, or an object is made of that a declaration has."""
@@ -414,8 +245,3 @@ def _given(node: Node) -> list[Node]:
         return arguments_of(node) if node.children[0].type in ("identifier", "template_function") else []
     of_object = node.parent is not None and node.parent.type == "declaration" and len(node.children) == 2
     return node.children[1].named_children if of_object else []
-
-
-def interrupts(code: str) -> bool:
-    """Whether others may see, or change, elements meanwhile, or threads leave the statements around."""
-    return bool(SHARED_BY_OTHERS.search(code) or LEAVES.search(code))

@@ -18,10 +18,10 @@ from memsim.source.syntax import Node
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.element_uses import ElementUse, MovedRecord
+from memsim.suggest.element_uses import ElementUse
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.prove import is_the_same
-from memsim.suggest.records import Records, interrupts
+from memsim.suggest.record_uses import MovedRecord, RecordUses, interrupts
 from memsim.suggest.threads import Remapped, replay_edit
 
 NAME = "elements stored in turn, those of two iterations by each half of a warp"
@@ -35,7 +35,7 @@ def stored_in_turn(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     return tuple(done for done in tried if done is not None and done.saves and is_the_same(job, done.job))
 
 
-class _Turns(Records):
+class _Turns(RecordUses):
     def moved(self) -> Edit | None:
         """The kernel, or functions that it calls, with all such stores in pairs; None if there is none."""
         if PREFIX in self.text or not any(one.op == "store" for one in self.wasting):
