@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -40,7 +39,7 @@ def compiled_source(
     options: Sequence[str],
     arch: str,
     name: str | None,
-    compiler: Any,
+    compiler: str | None,
     instances: Sequence[str] = (),
 ) -> Compiled:
     """As `memsim.compile.cuda_source.compile_cubin`; only files are cached, not texts."""

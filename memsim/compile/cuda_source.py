@@ -22,7 +22,6 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Literal
 
 from memsim.arch.chip import exact_names, plain_name
 from memsim.compile.compilers import NvrtcResult, find_nvcc, makes_code_for, release_of, run_nvcc, run_nvrtc
@@ -95,7 +94,7 @@ def compile_cubin(
     options: Sequence[str] = (),
     arch: str = "sm_90",
     name: str | None = None,
-    compiler: Literal["nvrtc", "nvcc"] | None = None,
+    compiler: str | None = None,
     instances: Sequence[str] = (),
 ) -> Compiled:
     """The machine code of a `.cu` file or of CUDA C++ text.

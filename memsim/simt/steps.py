@@ -165,7 +165,7 @@ def with_decided(
 ) -> tuple[Any, Mask]:
     """(results, lanes in which they are known) with those in which some operands decide alone."""
 
-    def of_lanes(decides: PredicateReader, value: Bound) -> tuple[Mask, Any]:
+    def of_lanes(decides: PredicateReader, value: Bound) -> tuple[Mask, object]:
         where = decides(registers)
         return where, value(registers) if where is not False else None
 
