@@ -1,7 +1,7 @@
 """Cubins in which loads bring results while arithmetic writes its own; as those of `register_banks.py`.
 
-They show when what a load brings is written into registers, what holds it up, and when its warp may use it. What an H200
-took is in docs/validation/register_writes.json.
+They show when what a load brings is written into registers, what holds it up, and when its warp may use it.
+What an H200 took is in docs/validation/register_writes.json.
 """
 
 from __future__ import annotations
