@@ -19,7 +19,7 @@ PAUSE = 3
 
 def longer(loop: Loop) -> float:
     """Than without loads."""
-    return CYCLES[loop] - CYCLES[Loop(loop.results, "1", 0)]
+    return CYCLES[loop] - CYCLES[Loop(loop.results, loop.load if loop.spread else "1", 0, spread=loop.spread)]
 
 
 def test_what_the_laboratory_makes_was_recorded() -> None:
@@ -59,3 +59,15 @@ def test_who_waits_leaves_gaps_and_goes_on_eight_cycles_after_the_last_write(
 ) -> None:
     waits = [longer(Loop("alternating", load, loads, waiting=place)) for place in (20, 24, 28)]
     assert waits == pytest.approx([7 + pairs] * 3, abs=0.1)
+
+
+@pytest.mark.parametrize("load", ["2", "4"])
+def test_what_comes_in_as_many_wavefronts_as_registers_is_no_pair(load: str) -> None:
+    """One register after the other finds a cycle in which arithmetic writes to the other bank."""
+    assert all(abs(longer(Loop("alternating", load, loads, spread=True))) < 0.1 for loads in (1, 2, 4, 8))
+    for loads in (1, 2, 4):
+        for waiting in (8, 16, 24, 32):
+            free = longer(Loop("zero", load, loads, waiting=waiting, spread=True))
+            assert longer(Loop("alternating", load, loads, waiting=waiting, spread=True)) == pytest.approx(
+                free, abs=0.1
+            )
