@@ -40,7 +40,7 @@ from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.skipped_barriers import SkippedBarrier, is_syncthreads
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
 from memsim.sanitizer.wording import (
-    Element,
+    HazardPlace,
     beyond,
     does,
     global_element,
@@ -328,7 +328,7 @@ class Description:
         op = self.ops[instruction]
         return FoundAccess(op, does(op, space), example.block, example.later)
 
-    def element(self, byte: int, width: int) -> Element:
+    def element(self, byte: int, width: int) -> HazardPlace:
         """Where `width` bytes from a byte of the kernel's shared memory on are."""
         at = self.layout.base + byte
         buffer = self.layout.find(at, at + 1)

@@ -33,7 +33,7 @@ def does(op: Op, space: str = SHARED) -> str:
     return found.pop() or "accesses"
 
 
-class Element(TypedDict):
+class HazardPlace(TypedDict):
     """Where a `Hazard` is, by its fields."""
 
     space: str
@@ -43,12 +43,12 @@ class Element(TypedDict):
     width: int
 
 
-def whole_array(space: str, name: str, offset: int, width: int) -> Element:
+def whole_array(space: str, name: str, offset: int, width: int) -> HazardPlace:
     """A place in an array by its bytes."""
     return {"space": space, "array": name, "element": name, "offset": offset, "width": width}
 
 
-def global_element(name: str, offset: int, width: int) -> Element:
+def global_element(name: str, offset: int, width: int) -> HazardPlace:
     """The same of an element of an array in global memory."""
     return whole_array(GLOBAL, name, offset, width) | {"element": f"{name}[{offset // width}]"}
 
