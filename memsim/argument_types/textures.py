@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import UNSET, UnsetType
@@ -22,7 +22,6 @@ from memsim.argument_types.argument import (
     value_of,
 )
 from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, as_numpy, described_array
-from memsim.document import JsonObject
 from memsim.errors import MemsimError, short_repr
 
 # What a channel of a texel can be.
@@ -211,7 +210,7 @@ class Texture(Argument):
             raise MemsimError(message, column=match.end() + 1)
         fill, *told = words.split(",")
         dimensions = int(match["dimensions"])
-        how: JsonObject = {"memory": _usual_memory(dimensions)}
+        how: dict[str, Any] = {"memory": _usual_memory(dimensions)}
         for word in told:
             if word not in _WORDS:
                 message = f"unknown word {word!r}; known: {', '.join(_WORDS)}"

@@ -27,7 +27,6 @@ from memsim.argument_types import StructFields
 from memsim.argument_types.argument import allocation
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot, with_arrays
 from memsim.captured.session import replaced_attributes
-from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import dim3
@@ -76,7 +75,7 @@ def capture_launches(keep: Keep, arch: str) -> Iterator[None]:
             yield
 
 
-def _keep_one(keep: Keep, modules: Modules, said: JsonObject, tiled: bool) -> None:
+def _keep_one(keep: Keep, modules: Modules, said: dict[str, Any], tiled: bool) -> None:
     """Capture a launch, unless it is empty, only recorded, or refused by Warp."""
     dim = said["dim"] if hasattr(said["dim"], "__iter__") else (said["dim"],)
     extents = tuple(int(extent) for extent in dim)
@@ -85,7 +84,9 @@ def _keep_one(keep: Keep, modules: Modules, said: JsonObject, tiled: bool) -> No
         keep(launched_by_warp(modules, said, (*extents, block) if tiled else extents, block))
 
 
-def launched_by_warp(modules: Modules, said: JsonObject, extents: tuple[int, ...], block: int) -> Launched:
+def launched_by_warp(
+    modules: Modules, said: dict[str, Any], extents: tuple[int, ...], block: int
+) -> Launched:
     """A launch as Warp would make it on a GPU; `said` are the arguments of `warp.launch`.
 
     Raises:

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -22,7 +22,6 @@ from memsim.arch import ARCHS
 from memsim.cli.answered import may_be_given_again
 from memsim.cli.options import NO_CACHE, UNTRUSTED, Option, allow_named, open_cache, path_here, with_options
 from memsim.cli.output import echo_json, progress_bar, say, say_all
-from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
@@ -83,7 +82,7 @@ def _takes(metavar: str, help: str, kind: object = None, **more: object) -> dict
 
 _EXTENTS, _MANY = "X[,Y[,Z]]", {"multiple": True}
 #: What says how a TARGET is launched: the parameters, and what click needs to know of each.
-LAUNCH: dict[str, JsonObject] = {
+LAUNCH: dict[str, dict[str, Any]] = {
     "size": _takes("M,N,K", "Problem size of a catalogue kernel."),
     "kernel": _takes("NAME", "Kernel to analyze, if the file has several."),
     "grid": _takes(_EXTENTS, "Grid size in blocks.", integers),
@@ -144,9 +143,9 @@ options_of_target = with_options(*map(launch_option, LAUNCH), NO_CACHE, UNTRUSTE
 target_options = with_options(click.argument("target", callback=allow_named), options_of_target)
 
 
-def launch_said(ctx: click.Context) -> JsonObject:
+def launch_said(ctx: click.Context) -> dict[str, Any]:
     """What the user says of a launch, as `read_job` takes it; what is only a default is not said."""
-    found: JsonObject = {}
+    found: dict[str, Any] = {}
     for name in _given(ctx):
         key, value = KEYS[name], ctx.params[name]
         if key == "let":
@@ -157,7 +156,7 @@ def launch_said(ctx: click.Context) -> JsonObject:
     return found
 
 
-def texts_said(ctx: click.Context) -> JsonObject:
+def texts_said(ctx: click.Context) -> dict[str, Any]:
     """As `launch_said`, of options that are read as texts; those that may be repeated come last."""
     said = launch_said(ctx)
     return {key: said[key] for key in sorted(said, key=("args", "options").__contains__)}

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from memsim.argument_types import Texture, dtype_of
 from memsim.argument_types.array_tables import BYTES, SWIZZLES, EncodedMap, decode_tensor_map
-from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.state.address_spaces import GLOBAL_BASE, TEXTURE_HANDLES, SpaceLayout
 
@@ -54,7 +53,7 @@ class ProgramTexture(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     is_surface: bool
-    how: JsonObject
+    how: dict[str, Any]
 
     def over(self, memory: np.ndarray, *, as_documented: bool) -> Texture:
         """The texture over global memory, uint8 [bytes], as that is when a fetch first reads it."""

@@ -11,10 +11,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import PurePath
+from typing import Any
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.counts import Range, sums_of_counts, total
-from memsim.document import JsonObject
 from memsim.source.statements import SourceStatement, statement_at
 
 _COMMENT = re.compile(r"//.*|/\*.*?(?:\*/|$)")
@@ -59,7 +59,7 @@ def combine_rows(rows: Sequence[SiteCounts]) -> SiteCounts:
     if len(rows) == 1:
         return worst
     unresolved = next((row.unresolved for row in rows if row.unresolved is not None), None)
-    counts: JsonObject = sums_of_counts(rows)
+    counts: dict[str, Any] = sums_of_counts(rows)
     if unresolved is not None:
         counts = {**dict.fromkeys(counts), "instructions": counts["instructions"]}
     limits = {name: total(row.count(name) for row in rows) for row in rows for name in row.ranges}

@@ -11,11 +11,10 @@ Errors name the kernel and the key. That the sources compile is tested elsewhere
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import TomlError, parse_toml
 from memsim.kernels.spec import REFERENCES, Family, Spec
@@ -49,14 +48,14 @@ def read_catalog(path: Path) -> dict[str, Spec]:
 class _CatalogFile:
     """The tables of a file, which name each other."""
 
-    def __init__(self, path: Path, tables: JsonObject) -> None:
+    def __init__(self, path: Path, tables: Mapping[str, Any]) -> None:
         self.path, self.tables = path, tables
         self._check_keys("the file", tables, needed=TABLES)
         self.articles: dict[str, str] = tables["articles"]
         self.families = {name: self._family(name, table) for name, table in tables["families"].items()}
         self.kernels = {name: self._spec(name, table) for name, table in tables["kernels"].items()}
 
-    def _family(self, name: str, table: JsonObject) -> Family:
+    def _family(self, name: str, table: Mapping[str, Any]) -> Family:
         where = f"families.{name}"
         self._check_keys(where, table, needed=FAMILY_KEYS)
         if name not in REFERENCES:
@@ -68,7 +67,7 @@ class _CatalogFile:
         )
         return Family(name, dict(table["sizes"]), inputs, outputs)
 
-    def _spec(self, name: str, table: JsonObject) -> Spec:
+    def _spec(self, name: str, table: Mapping[str, Any]) -> Spec:
         where = f"kernels.{name}"
         self._check_keys(where, table, needed=NEEDED, optional=OPTIONAL)
         family, article = self._family_and_article(where, table)
@@ -102,7 +101,7 @@ class _CatalogFile:
             textures=tuple(textures),
         )
 
-    def _family_and_article(self, where: str, table: JsonObject) -> tuple[Family, str]:
+    def _family_and_article(self, where: str, table: Mapping[str, Any]) -> tuple[Family, str]:
         """The family, and the title of the article, that an entry names."""
         self._check_names(f"{where}.family", [table["family"]], self.families)
         self._check_names(f"{where}.article", [table["article"]], self.articles)
@@ -122,7 +121,7 @@ class _CatalogFile:
         return tuple(rules)
 
     def _check_keys(
-        self, where: str, table: JsonObject, needed: Set[str], optional: Set[str] = frozenset()
+        self, where: str, table: Mapping[str, Any], needed: Set[str], optional: Set[str] = frozenset()
     ) -> None:
         missing, unknown = needed - set(table), set(table) - needed - optional
         if missing:
@@ -130,7 +129,7 @@ class _CatalogFile:
         if unknown:
             self._fail(where, f"{', '.join(sorted(unknown))} unknown")
 
-    def _check_names(self, where: str, names: Iterable[str], known: JsonObject) -> None:
+    def _check_names(self, where: str, names: Iterable[str], known: Mapping[str, Any]) -> None:
         for name in names:
             if name not in known:
                 self._fail(where, f"there is no {name!r}; there are {', '.join(known)}")

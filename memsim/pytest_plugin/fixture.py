@@ -18,7 +18,6 @@ from memsim.api.sanitizing import sanitize_job
 from memsim.arch import SM_90, get_arch
 from memsim.captured.launched import Launched
 from memsim.captured.session import capture
-from memsim.document import JsonObject
 from memsim.driver.execute_launches import Launches, ProgramRun
 from memsim.driver.run_program import run_program
 from memsim.errors import MemsimError
@@ -137,13 +136,13 @@ class Guard:
 
     # --- analysis
 
-    def _job(self, launch: JsonObject) -> Job:
+    def _job(self, launch: dict[str, Any]) -> Job:
         said = self._said(launch)
         if "file" in said:
             return file_job(str(said.pop("file")), said, folder=self._item.path.parent, spell="{}=".format)
         return catalogue_job(said.pop("kernel"), said, spell="{}=".format)
 
-    def _said(self, launch: JsonObject) -> JsonObject:
+    def _said(self, launch: dict[str, Any]) -> dict[str, Any]:
         arch = self._item.config.getini("memsim_arch")
         return {**({"arch": arch} if arch else {}), **launch}
 
@@ -187,7 +186,7 @@ class Guard:
             raise MemsimError("there is no baseline", file=str(path), hint="memsim baseline writes it")
         return entries.get(name)
 
-    def _judge_target(self, launch: JsonObject, budgets: Sequence[str], accept: Sequence[str]) -> None:
+    def _judge_target(self, launch: dict[str, Any], budgets: Sequence[str], accept: Sequence[str]) -> None:
         """A target of the configuration, judged by its own budgets if the marker has none."""
         name = launch.pop("target")
         if launch:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
-from memsim.document import JsonObject
 from memsim.model.operations import operation
 from memsim.source.elements import type_sizes
 from memsim.source.kernels import template_constants
@@ -116,7 +116,7 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
     )
 
 
-def _accesses(analysis: Analysis, sites: list[int], first: int, end: int) -> JsonObject:
+def _accesses(analysis: Analysis, sites: list[int], first: int, end: int) -> dict[str, Any]:
     """What a tile at [first, end) says of the rows of the analysis that touch it."""
     widths = [analysis.sites[number].width for number in sites]
     rows = np.concatenate([np.zeros(0, np.int64), *(analysis.requests_of_sites[number] for number in sites)])

@@ -17,7 +17,6 @@ from typing import Any, BinaryIO, TypeAlias
 
 from memsim.analysis import Analysis
 from memsim.counts import sums_of_counts
-from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import file_exists, open_replacement
 
@@ -64,7 +63,7 @@ def counts_of(analysis: Analysis) -> Counts:
     if lost:
         return Counts(shared_bytes=needed, error=f"not all could be analyzed: {lost[0]}")
     elapsed = None if analysis.estimate is None else analysis.estimate.elapsed
-    summed: JsonObject = {name: n for name, n in sums_of_counts(sites).items() if name in COUNTS}
+    summed: dict[str, Any] = {name: n for name, n in sums_of_counts(sites).items() if name in COUNTS}
     return Counts(**summed, shared_bytes=needed, elapsed=elapsed)
 
 

@@ -17,7 +17,6 @@ from math import prod
 from typing import Any
 
 from memsim.api.kernel_file import KernelFile
-from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
@@ -163,9 +162,9 @@ def _option(text: str, columns: Collection[str]) -> NamedValue:
     return NamedValue(text, "options", (text,))
 
 
-def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[str, JsonObject]:
+def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The target and its options, as `read_job` takes them."""
-    target, said = "", JsonObject()
+    target, said = "", dict[str, Any]()
     for choice, value in zip(choices, combination, strict=True):
         if choice.key == "target":
             target = value

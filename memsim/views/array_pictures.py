@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS, WARP
 from memsim.bound import percent
-from memsim.document import JsonObject
 from memsim.errors import MemsimError
 from memsim.pictures.array_layouts import WordLayout, layouts
 from memsim.pictures.data_flow import FlowNode
@@ -103,7 +103,7 @@ def _rung(
     source: FlowNode,
     target: FlowNode,
     site: int,
-    edge: JsonObject,
+    edge: dict[str, Any],
 ) -> Rung:
     row = analysis.sites[site]
     files = file_names(s.file for s in analysis.sites)
@@ -127,7 +127,7 @@ def _rung(
     )
 
 
-def _kind(unresolved: str | None, space: str, edge: JsonObject) -> str:
+def _kind(unresolved: str | None, space: str, edge: dict[str, Any]) -> str:
     if unresolved is not None:
         return "unknown"
     if edge["efficiency"] in (None, 1.0):
